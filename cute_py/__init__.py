@@ -137,12 +137,15 @@ _register_where_running()
 
 
 def load_ipython_extension(shell: "InteractiveShell") -> None:
-    """Make a notebook display objects as pictures, as importing cute_py there does; `%load_ext cute_py` calls this."""
+    """Make a running notebook display cute_py's objects as pictures; `%load_ext cute_py` calls this function.
+
+    Importing cute_py in a notebook has the same effect.
+    """
     _register(shell)
 
 
 def unload_ipython_extension(shell: "InteractiveShell") -> None:
-    """Make a notebook display objects as text again; `%unload_ext cute_py` calls this."""
+    """Make a notebook display cute_py's objects as text again; `%unload_ext cute_py` calls this function."""
     _unregister(shell)
 
 

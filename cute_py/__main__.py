@@ -1,4 +1,4 @@
-"""`python -m cute_py` runs the command line."""
+"""Entry point of `python -m cute_py`, which runs the command line `cute-py`."""
 
 import sys
 

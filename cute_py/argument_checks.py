@@ -1,23 +1,23 @@
-"""Checks of arguments: the class, one integer or several, their range. Each mistake has one text.
+"""Checks of arguments: their class, their integer values and ranges. Each kind of mistake has one message.
 
     expect(value, kind, what)                                 an object of a class
     expect_integer(value, what, low, high, unit)              one known integer, in a range
     expect_integers(values, what, low, high, unit, count)     a sequence of them
-    expect_integer_array(values, what)                        many of them, as an array
-    items_of(values, what)                                    the items of an iterable that ends
-    has(value, *names)                                        attributes that an object really has
-    refuse_mask(array, what)                                  no masked array
-    expect_name(value, what)                                  an identifier, for texts that a compiler reads
-    expect_expression(value, what)                            an expression, for the same texts
+    expect_integer_array(values, what)                        an array of integers
+    items_of(values, what)                                    the items of a finite iterable
+    has(value, *names)                                        whether an object really has these attributes
+    refuse_mask(array, what)                                  that an array is not masked
+    expect_name(value, what)                                  an identifier, for generated source code
+    expect_expression(value, what)                            an expression, for generated source code
     expect_choice(value, choices, what)                       one of a few values
     expect_function(value, what)                              a function
     expect_fields(record)                                     every field of a dataclass, by its annotation
     NamedEnum, NamedFlag                                      bases of enums that refuse an unknown name or value
 
-`what` names the argument as its user does ("num_multicast", "boxDim[0]"). A wrong type is an InvalidTypeError, a value
-out of range an InvalidValueError; a check raises no other error, whatever the value is. An integer beyond `MAX_INTEGER`
-is refused everywhere: no size, stride, address or coordinate of any machine comes near it, and Python does not print
-integers of arbitrary length.
+`what` is the name that the error message gives the argument ("num_multicast", "boxDim[0]"). A check raises an
+InvalidTypeError for a wrong type, an InvalidValueError for a value out of range, and no other error. Every check
+refuses an integer beyond `MAX_INTEGER`, because no machine has such a size, stride, address or coordinate, and because
+Python does not print integers of arbitrary length.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ Given = TypeVar("Given")
 
 
 def is_bool(value: Kind) -> bool:
-    """Whether a value is a bool of Python or numpy (whose type is named bool, and bool_ before numpy 2).
+    """Whether a value is a Python bool or a numpy bool (whose type is named `bool_` before numpy 2, and `bool` since).
 
     >>> is_bool(True), is_bool(1)
     (True, False)
@@ -76,8 +76,8 @@ def is_bool(value: Kind) -> bool:
 
 
 def is_integer(value: object) -> bool:
-    """Whether a value is one known integer: an int, an `Int`, a numpy or sympy integer, but no bool, symbol, array or
-    class.
+    """Whether a value is one known integer: an int, an `Int`, a numpy or sympy integer, but not a bool, symbol, array
+    or class.
 
     >>> is_integer(4), is_integer(True), is_integer(4.0), is_integer(int)
     (True, False, False, False)
@@ -98,7 +98,7 @@ PARSE_READS: Final = "cute_py.parse(text) reads a layout from its text"
 def wrong_type(
     rule: str, value: object, facts: Mapping[str, object] | None = None, hint: str | None = None
 ) -> InvalidTypeError:
-    """Make the error for an argument with another type than the rule names; the caller raises it.
+    """Make the error for an argument whose type is not the one that `rule` requires; the caller raises it.
 
     >>> print(wrong_type("slice_ takes a layout", 4.5))
     slice_ takes a layout, got float 4.5
@@ -111,10 +111,10 @@ def wrong_type(
 
 
 def expect(value: object, kind: type[Kind], what: str) -> Kind:
-    """Return the value if it is a `kind`.
+    """Return the value if it is an instance of the class `kind`.
 
     Raises:
-        InvalidTypeError: the value is of another class; the text names `what`, the kind, and the value.
+        InvalidTypeError: the value is of another class; the message has `what`, the required class and the value.
 
     >>> expect(4, str, "a name")
     Traceback (most recent call last):
@@ -143,7 +143,8 @@ def check_magnitude(number: int, what: str) -> int:
 def out_of_range(
     what: str, number: int, requirement: str, unit: str = "", hint: str | None = None
 ) -> InvalidValueError:
-    """Make the error for an integer that is out of range; the caller raises it. It carries the value as a `Measured`.
+    """Make the error for an integer that is out of range; the caller raises it. The error stores the value as a
+    `Measured`.
 
     >>> error = out_of_range("num_multicast", 17, "be 1 to 16", "CTAs")
     >>> print(error, error.measured.value)
@@ -196,7 +197,7 @@ def has(value: Kind, *names: str) -> bool:
 
 
 def items_of(values: Iterable[Kind], what: str) -> tuple[Kind, ...]:
-    """The items of an iterable, which must end.
+    """Return the items of an iterable as a tuple; the iterable must be finite.
 
     Raises:
         InvalidValueError: an iterable other than a tuple or list has more than `MOST_ITEMS` items.
@@ -217,7 +218,8 @@ def items_of(values: Iterable[Kind], what: str) -> tuple[Kind, ...]:
 
 
 def expect_items(values: Iterable[Kind], what: str, kind: str = "a sequence") -> tuple[Kind, ...]:
-    """The items of a sequence, of any type; `kind` is the rule in the text of the error.
+    """Return the items of a sequence as a tuple; the items may be of any type. `kind` describes the sequence in the
+    error message.
 
     >>> expect_items(4, "paddings")
     Traceback (most recent call last):
@@ -235,7 +237,8 @@ def expect_items(values: Iterable[Kind], what: str, kind: str = "a sequence") ->
 
 
 def _around_index(what: str) -> tuple[str, str]:
-    """The text before and after the index of an item: 'shape[0]' for 'the shape', 'item 0 of the sizes of a box'."""
+    """The strings before and after an item's index: 'shape[0]' for 'the shape', 'item 0 of the sizes of a box' for 'the
+    sizes of a box'."""
     name = what.removeprefix("the ")
     return ("item ", f" of {what}") if name != what and " " in name else (f"{name}[", "]")
 
@@ -266,7 +269,7 @@ def _is_masked(kind: type) -> bool:
 
 
 def refuse_mask(array: Kind, what: str) -> Kind:
-    """Return the array; refuse a masked array of numpy, because reading its numbers loses the mask.
+    """Return the array; refuse a numpy masked array, because reading its elements would lose the mask.
 
     >>> import numpy
     >>> refuse_mask(numpy.ma.array([4, 8]), "the source")
@@ -282,8 +285,9 @@ def refuse_mask(array: Kind, what: str) -> Kind:
 
 
 def check_elements(count: int, what: str) -> None:
-    """Refuse more than `MOST_ELEMENTS` elements before the array is allocated: a view with zero strides can have any
-    number.
+    """Refuse an array of more than `MOST_ELEMENTS` elements before it is allocated.
+
+    A view with zero strides can have any number of elements, however small its memory is.
 
     >>> check_elements(1 << 40, "coordinates")
     Traceback (most recent call last):
@@ -298,7 +302,7 @@ def expect_integer_array(values: ArrayLike, what: str) -> NDArray[numpy.int64]:
     """Return an int64 array of any shape from an array of integers or from nested sequences of equal lengths.
 
     Raises:
-        InvalidTypeError: the values are not integers. InvalidValueError: a number does not fit in 64 bits.
+        InvalidTypeError: the values are not integers. InvalidValueError: an integer does not fit in 64 bits.
 
     >>> expect_integer_array([(0, 64)], "coordinates").shape
     (1, 2)
@@ -327,7 +331,8 @@ def expect_integer_array(values: ArrayLike, what: str) -> NDArray[numpy.int64]:
 
 
 def expect_name(value: str, what: str) -> str:
-    """Return the value if it is an identifier of C and Python: ASCII letters, digits and _, no digit first.
+    """Return the value if it is an identifier in C and Python: ASCII letters, digits and `_`, not beginning with a
+    digit.
 
     >>> expect_name("a b", "the kernel's name")
     Traceback (most recent call last):
@@ -380,8 +385,8 @@ def expect_function(value: Kind, what: str, arguments: int | None = None) -> Kin
     Args:
         arguments: the number of positional arguments that it will be called with; None: not known.
     Raises:
-        InvalidTypeError: the value can't be called; it is a class, whose call makes an object; or its signature takes
-            another number of arguments.
+        InvalidTypeError: the value can't be called; it is a class, whose call makes an object; or its signature does
+            not accept this number of arguments.
 
     >>> expect_function(5, "progress")
     Traceback (most recent call last):
@@ -403,7 +408,9 @@ def expect_function(value: Kind, what: str, arguments: int | None = None) -> Kin
 
 
 def expect_having(value: object, names: tuple[str, ...], what: str) -> None:
-    """Refuse an object that lacks an attribute of `what`, for modules that must not import its class.
+    """Refuse an object that lacks one of the attributes `names`, for modules that must not import the expected class.
+
+    `what` names that class in the error message.
 
     Raises:
         InvalidTypeError: the object lacks an attribute.
@@ -418,12 +425,12 @@ def expect_having(value: object, names: tuple[str, ...], what: str) -> None:
 
 
 def expect_fields(record: object) -> None:
-    """Refuse a dataclass if a field's value does not have its annotated type.
+    """Check that each field of a dataclass instance has its annotated type.
 
-    Integers are accepted as by `expect_integer` and stored as plain ints; tuples and mappings are checked by item.
+    Integers are accepted as by `expect_integer` and stored as plain ints; tuples and mappings are checked item by item.
 
     Raises:
-        InvalidTypeError: a field is of another type. InvalidValueError: an integer is beyond `MAX_INTEGER`.
+        InvalidTypeError: a field has another type. InvalidValueError: an integer is beyond `MAX_INTEGER`.
     """
     kind: Any = type(record)
     for name, what, kept, check in _field_checks(kind):
@@ -435,8 +442,8 @@ def expect_fields(record: object) -> None:
 
 
 def record_text(record: Kind) -> str:
-    """The repr of a dataclass from the repr of each field; a repr that is too long or fails is shortened, as `given`
-    does.
+    """The repr of a dataclass instance, made from the repr of each field. If a field's repr fails, all fields are
+    shortened as in `given`.
 
     >>> @record
     ... class Row:
@@ -458,7 +465,7 @@ def record_text(record: Kind) -> str:
 
 @typing.dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def record(kind: type[Kind]) -> type[Kind]:
-    """A frozen dataclass with slots; its constructor checks the fields with `expect_fields`.
+    """Make a class a frozen dataclass with slots, whose constructor checks the fields with `expect_fields`.
 
     >>> @record
     ... class Row:
@@ -475,7 +482,8 @@ def record(kind: type[Kind]) -> type[Kind]:
 
 
 class Immutable:
-    """A value with slots, which its constructor sets through `object.__setattr__`; `_state` returns its parts."""
+    """Base class of immutable objects with slots. A constructor sets the slots with `object.__setattr__`; `_state`
+    returns the values that equality compares."""
 
     __slots__ = ()
     _state: ClassVar[operator.attrgetter[tuple[Any, ...]]]
@@ -499,13 +507,15 @@ class Immutable:
 
 
 class Check(Protocol):
-    """A check of one field. It returns the value to store: the value itself, or plain integers in its place."""
+    """A check of one field. It returns the value to store: the value itself, or the value with its integers as plain
+    ints."""
 
     def __call__(self, value: Kind, what: str, /) -> Kind: ...
 
 
 class _ArrayNames(dict[str, Any]):
-    """Names that modules import only for a type checker, so that numpy is loaded only with the first array."""
+    """The names `NDArray` and `ArrayLike`, which modules import only for type checkers. numpy is imported when an
+    annotation needs one of them."""
 
     def __missing__(self, name: str) -> Any:
         if name not in ("NDArray", "ArrayLike"):
@@ -515,15 +525,15 @@ class _ArrayNames(dict[str, Any]):
 
 @functools.cache
 def _field_checks(kind: Any) -> tuple[tuple[str, str, frozenset[type], Check], ...]:
-    """(name, name in errors, classes whose objects need no check, check) of each field."""
+    """(name, name in errors, classes whose instances need no check, check) for each field of a dataclass."""
     hints = typing.get_type_hints(kind, localns=_ArrayNames())
     names = [field.name for field in dataclasses.fields(kind)]
     return tuple([(name, f"{kind.__name__}.{name}", _kept(hints[name]), _check_of(hints[name])) for name in names])
 
 
 def _kept(hint: Any) -> frozenset[type]:
-    """The classes whose objects the check of an annotation returns unchanged. int is not one of them, because its size
-    is checked."""
+    """The classes whose instances need no check against an annotation. int is not one of them, because the magnitude of
+    an integer is checked."""
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         kinds = frozenset[type]().union(*map(_kept, typing.get_args(hint)))
         return frozenset([kind for kind in kinds if not issubclass(kind, int)])  # which a union with int makes an int
@@ -531,7 +541,7 @@ def _kept(hint: Any) -> frozenset[type]:
 
 
 def _check_of(hint: Any) -> Check:
-    """The check of one annotation."""
+    """Make the check for one type annotation."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if hint in (Any, object) or isinstance(hint, (TypeVar, typing.ForwardRef)) or getattr(hint, "_is_protocol", False):
         return lambda value, what: value
@@ -609,10 +619,11 @@ def _mapping_check(key: Check, item: Check) -> Check:
 
 
 class NamedEnumType(enum.EnumType):
-    """The class of enums whose `Kind[name]` raises an `UnknownNameError` (a `KeyError`) for an unknown name."""
+    """Metaclass of enums whose `Kind[name]` raises an `UnknownNameError` (a `KeyError`) for an unknown name."""
 
     def __call__(cls: type[Kind], value: Given, *args: Given, **options: Given) -> Kind:
-        """The member with a value. Python's own lookup prints the whole repr of the value, which can be endless."""
+        """Return the member with a value. The error of Python's own lookup has the whole repr of the value, which can
+        be huge."""
         kind: Any = cls
         if args or options or not kind._member_map_:
             return super().__call__(value, *args, **options)  # type: ignore[misc, no-any-return]
@@ -631,7 +642,7 @@ class NamedEnumType(enum.EnumType):
 
 
 class NamedEnum(enum.Enum, metaclass=NamedEnumType):
-    """An enum whose refusal of an unknown name or value lists the nearest names. List it before other enum bases."""
+    """An enum whose error for an unknown name or value lists the nearest names. List it before other enum bases."""
 
     @classmethod
     def _missing_(cls, value: Given) -> Self:
@@ -639,7 +650,7 @@ class NamedEnum(enum.Enum, metaclass=NamedEnumType):
 
 
 class NamedFlag(enum.IntFlag, metaclass=NamedEnumType):
-    """A set of bits that refuses an unknown name, and any value that is not an integer."""
+    """A flag enum that refuses unknown names, and values that are not integers."""
 
     @classmethod
     def _missing_(cls, value: Given) -> Self:

@@ -1,8 +1,8 @@
-"""Read and write tensors in .npy, .npz and .safetensors files. An error about a file is one line.
+"""Read and write tensors in .npy, .npz and .safetensors files. Each error about a file is one line long.
 
 Arrays are numpy arrays; bfloat16 and 8-bit floats use the types of ml_dtypes. The header is checked before anything is
-unpacked, so that a small archive that would need a lot of memory is refused at once. Files are written atomically:
-under a temporary name, which is then renamed.
+unpacked, so that a small archive that would need a lot of memory is refused at once. Files are written atomically: each
+is written under a temporary name and then renamed.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ SUFFIXES = (".npy", ".npz", ".safetensors")
 
 
 def read_array(path: str, key: str | None = None, dtype: str | None = None) -> Array:
-    """The array in a file.
+    """Read one array from a file.
 
     Args:
         key: name of the array in a .npz or .safetensors file; optional if the file holds one array.
-        dtype: read the elements as this type of the same width ('bf16' for the uint16 of a .npy).
+        dtype: reinterpret the elements as this type, which has the same width ('bf16' for the uint16 elements of a
+            .npy).
     Raises:
-        FileFormatError: the file can't be read or is of another type, the key is unknown, or a GPU tensor can't hold
+        FileFormatError: the file can't be read or has another format, the key is unknown, or a GPU tensor can't hold
             the array.
     """
     suffix = _suffix(path, SUFFIXES)
@@ -48,7 +49,7 @@ def read_array(path: str, key: str | None = None, dtype: str | None = None) -> A
     if not os.path.isfile(path):
         raise FileFormatError(f"{path}: not a file")
     if suffix == ".npy" and key is not None:
-        raise FileFormatError(f"{path}: a .npy file it holds one array without a name; --key {key} is for .npz")
+        raise FileFormatError(f"{path}: a .npy file holds one array without a name; --key {key} is for .npz")
     array = _safetensors(path, key) if suffix == ".safetensors" else _numpy(path, key)
     return _checked(path, array, dtype)
 
@@ -100,7 +101,7 @@ def _numpy(path: str, key: str | None) -> Array:
 
 
 def _check_entry(path: str, archive: zipfile.ZipFile, name: str) -> None:
-    """Refuse an array of a .npz by its header."""
+    """Refuse an entry of a .npz that is not an array, or whose header describes an unsupported or truncated array."""
     info = archive.getinfo(name if name in archive.namelist() else f"{name}.npy")
     with archive.open(info) as stream:
         if stream.read(len(NPY_MAGIC)) != NPY_MAGIC:
@@ -110,7 +111,7 @@ def _check_entry(path: str, archive: zipfile.ZipFile, name: str) -> None:
 
 
 def _check_npy(path: str, stream: IO[bytes], size: int) -> None:
-    """Refuse a .npy of `size` bytes by its header."""
+    """Refuse a .npy of `size` bytes if its header describes an unsupported or truncated array."""
     start = stream.read(HEADER_BYTES)
     shape, dtype, _ = npy_header(start)
     _check_header(path, shape, dtype)
@@ -119,7 +120,7 @@ def _check_npy(path: str, stream: IO[bytes], size: int) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Short reason, on one line, why the library that read a file raised `error`."""
+    """One short line that explains why the library that read a file raised `error`."""
     lines = str(error).splitlines()
     text = lines[0] if lines else ""
     if "malformed node" in text:  # a Python expression, as Python's parser puts it
@@ -138,7 +139,7 @@ def _reason(error: Exception) -> str:
 
 
 def _listed(names: list[str], limit: int = 20) -> str:
-    """The names in order; a long list is shortened.
+    """The names in alphabetical order, joined by commas; names after the first `limit` are only counted.
 
     >>> _listed(["b", "a"]), _listed(["x"] * 3, 2)
     ('a, b', 'x, x, ... (3 in all)')
@@ -187,7 +188,7 @@ def _safetensors(path: str, key: str | None) -> Array:
 
 
 def _check_header(path: str, shape: tuple[int, ...], dtype: numpy.dtype[numpy.generic]) -> None:
-    """Refuse an array that a tensor can't hold, by its shape and type."""
+    """Refuse an array whose shape or element type a tensor can't have."""
     if dtype.hasobject:
         raise FileFormatError(f"{path}: elements are Python objects; a tensor holds numbers")
     if dtype.byteorder == ">":
@@ -231,9 +232,10 @@ def _checked(path: str, array: Array, dtype: str | None) -> Array:
 
 
 def write_array(path: str, array: Array, key: str = "tensor") -> str:
-    """Write an array atomically. Returns a warning, or an empty text.
+    """Write an array atomically. Return a warning, or an empty string.
 
-    A .npy or .npz has no bfloat16 or 8-bit float: their bits are written as unsigned integers.
+    The formats .npy and .npz have no bfloat16 or 8-bit floats; the bits of such elements are written as unsigned
+    integers.
     """
     import numpy as np
 
@@ -259,12 +261,13 @@ def write_array(path: str, array: Array, key: str = "tensor") -> str:
 
 
 def check_output(path: str, suffixes: tuple[str, ...] = ()) -> str:
-    """Refuse a place where no file can be written, before the work is done. Returns the name's suffix.
+    """Refuse a path to which no file can be written, before any work is done. Return the suffix of the path.
 
-    A symbolic link stands for its target, see `atomic_write`.
+    A symbolic link stands for its target; see `atomic_write`.
 
     Raises:
-        FileFormatError: another suffix, no such folder, not a plain file, a link to itself.
+        FileFormatError: the suffix is not one of `suffixes`, the folder does not exist, or the path is not a plain file
+            or is a link to itself.
     """
     suffix = _suffix(path, suffixes)
     reason = unwritable_reason(path)

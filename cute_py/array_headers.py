@@ -24,7 +24,7 @@ HEADER_BYTES = 1 << 16
 
 
 def npy_header(start: bytes) -> tuple[tuple[int, ...], numpy.dtype[numpy.generic], int]:
-    """(shape, element type, bytes up to the elements) of a .npy, from its first bytes."""
+    """(shape, element type, offset of the elements in bytes) of a .npy, from its first bytes."""
     import numpy as np
 
     file = io.BytesIO(start)
@@ -37,7 +37,8 @@ def npy_header(start: bytes) -> tuple[tuple[int, ...], numpy.dtype[numpy.generic
 
 
 def npy_lacks(start: bytes, size: int) -> str | None:
-    """Compare a .npy of `size` bytes with its header; return a text that names the missing part, or None."""
+    """Compare a .npy of `size` bytes with its header. Return a message that names the missing part, or None if the file
+    is complete."""
     begin = 10 if start[6:7] == b"\1" else 12
     if not NPY_MAGIC.startswith(start[: len(NPY_MAGIC)]):
         return None
@@ -48,7 +49,8 @@ def npy_lacks(start: bytes, size: int) -> str | None:
 
 
 def _header_lacks(length: int, begin: int, size: int) -> str | None:
-    """Compare `size` with the header of `length` bytes that begins at `begin`: text of the missing part, or None."""
+    """Check that a file of `size` bytes contains its header, `length` bytes at the offset `begin`. Return a message
+    that names the missing part, or None."""
     if size < begin:
         return f"truncated: {counted(size, 'byte')}; the first {begin} should hold the length of the header"
     if begin + length > size:
@@ -63,7 +65,7 @@ def _short_elements(wanted: int, there: int) -> str | None:
 
 
 def counted_are(count: int) -> str:
-    """The verb and a number: 'is 1' or 'are 4'.
+    """A number after the form of 'to be' that agrees with it: 'is 1' or 'are 4'.
 
     >>> counted_are(1), counted_are(0)
     ('is 1', 'are 0')
@@ -72,8 +74,8 @@ def counted_are(count: int) -> str:
 
 
 def truncated(path: str) -> str | None:
-    """Compare a file with its own header; return a text that names the missing part. None if the file is complete, or
-    damaged in another way."""
+    """Compare a file with its own header, and return a message that names the missing part. Return None if the file is
+    complete, or damaged in another way."""
     try:
         size = os.path.getsize(path)
         with open(path, "rb") as file:

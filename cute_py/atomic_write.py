@@ -1,7 +1,7 @@
 """Atomic writes: a file is written under a temporary name in the same folder, then renamed.
 
-Writing to a symbolic link writes the file that it points to, which may not exist yet, and keeps the link. A link that
-leads back to itself is refused, never replaced.
+Writing to a symbolic link keeps the link and writes its target, which may not exist yet. A link that leads back to
+itself is refused, never replaced.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from cute_py.errors import FileFormatError, InvalidTypeError, given
 
 
 def unwritable_reason(path: str | os.PathLike[str]) -> str | None:
-    """The reason why no file can be written under this name, or None. Reasons are a missing folder, a name that is not
-    a plain file, and a link to itself.
+    """The reason why no file can be written to this path, or None. Reasons are a missing folder, a path that is not a
+    plain file, and a link to itself.
 
     >>> unwritable_reason("/"), unwritable_reason("no such folder/file")
     ('Is a directory', 'No such file or directory')
@@ -36,14 +36,15 @@ def unwritable_reason(path: str | os.PathLike[str]) -> str | None:
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[IO[bytes]], None]) -> Path:
-    """Write a file and return its name. An existing file keeps its permissions.
+    """Write a file atomically and return its path. An existing file keeps its permissions.
 
     Args:
-        path: the name; if it is a symbolic link, its target is written.
-        content: a text, bytes, or a function that writes into an open file. Half a surrogate pair, which UTF-8 can't
-            hold, is written as `\\udc80`.
+        path: the file to write; if it is a symbolic link, its target is written.
+        content: a string, bytes, or a function that writes to an open file. A lone surrogate in a string, which UTF-8
+            can't encode, is written as an escape such as `\\udc80`.
     Raises:
-        FileFormatError: the file can't be written there. InvalidTypeError: the name is neither a text nor a path.
+        FileFormatError: the file can't be written there. InvalidTypeError: `path` is neither a string nor a path
+            object.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidTypeError(f"path must be a text or a path, got {type(path).__name__} {given(path)}")

@@ -1,4 +1,5 @@
-"""The public names of a package, and its renamed ones, which warn until the next minor version."""
+"""Define the public names of a package, and keep its former names, which give a warning until the next minor
+version."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ from types import ModuleType
 def export_public(package: str, *others: str) -> list[str]:
     """Set `__all__` to the names that a package has bound so far and `others`, without modules and underscore names.
 
-    `dir` and completion show the same names, and a misspelled one lists the nearest.
+    `dir` and completion then show these names, and the error for a misspelled name lists the nearest ones.
 
-    A package writes `from module import name as name` for each of its names: type checkers accept this form as an
-    export without an `__all__`, so that every name is written once.
+    A package writes `from module import name as name` for each of its names. Type checkers treat this form as an export
+    without an `__all__`, so each name is written only once.
 
     >>> import cute_py.tma.emulator
     >>> cute_py.tma.emulator.__all__
@@ -42,9 +43,9 @@ def no_such_name(
     Args:
         module: the module in which the name was looked up.
         name: the name.
-        names: the names that the module has; the nearest are listed.
-        other: a module in which users expect the names of this one, and the other way round.
-        others: the names of `other`. If it has the name, the text says so.
+        names: the names that the module has; the message lists the nearest of them.
+        other: a module that users confuse with this one.
+        others: the names of `other`. If `name` is among them, the message says so.
 
     >>> print(no_such_name("cute_py", "Layuot", ["Layout", "parse"]))
     module 'cute_py' has no attribute 'Layuot'; did you mean Layout?
@@ -61,15 +62,15 @@ def no_such_name(
 def renamed(
     module: str, names: Mapping[str, str], ended: Mapping[str, tuple[str, str]] | None = None, *, stacklevel: int = 2
 ) -> Callable[[str], object]:
-    """Make the `__getattr__` of a module with renamed public names. `names` maps the former name to today's name.
+    """Make the `__getattr__` of a module with renamed public names.
 
-    Today's name includes its module if it is defined elsewhere. A former name works until the next minor version; its
-    use gives a DeprecationWarning that names the new one (docs/stability.md). `stacklevel` is 3 if the module's own
-    `__getattr__` calls the result.
+    `names` maps each former name to its new name, which includes the module if that is another one. A former name works
+    until the next minor version; its use gives a DeprecationWarning that names the new one (docs/stability.md).
 
     Args:
-        ended: name without a new one -> (its home until it ends, the calls that replace it).
-        stacklevel: of the warning, seen from the `__getattr__`.
+        ended: former name without a new name -> (its dotted path until it is removed, the calls that replace it).
+        stacklevel: the stack level of the warning, seen from the returned function: 2, or 3 if the module's own
+            `__getattr__` calls the function.
 
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:

@@ -1,10 +1,10 @@
 """`Diagnostic`, the record of every check: a broken rule, or a legal but harmful setting.
 
-A check is a function `check_x(...) -> list[Diagnostic]`: it lists everything that it found, and an empty list means
-that the input is sound. It never raises for the input that it checks, so that callers can list the findings, raise
-them, or search over inputs.
+A check is a function `check_x(...) -> list[Diagnostic]`. It returns all its findings; an empty list means that the
+input is sound. A check never raises an error about its input, so that callers can list the findings, raise them, or
+search over inputs.
 
-Tables of prose explain why a rule exists and what to do: `reason_table`.
+`reason_table` parses tables of prose that explain why each rule exists and what to do.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ SEVERITIES: Final = ("error", "warning", "note")
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One broken rule.
+    """One finding of a check: a broken rule, or a legal but harmful setting.
 
     Attributes:
-        rule: its id, a stable name. Programs decide by the id, never by a text.
+        rule: the stable id of the rule. Programs compare this id, never a message.
         argument: the argument or field that breaks the rule, by its own name ('globalStrides[0]').
         value: the value of the argument, in `unit`; None if no single number breaks the rule.
-        requirement: what the argument must do ('be a multiple of 16').
+        requirement: the requirement, in the form that follows 'must' ('be a multiple of 16').
         source: where the rule comes from: a document and its section, a C++ condition, or a measurement.
         mode: the TMA mode that the argument belongs to, 0 innermost; None: no single mode.
         detail: how the value was computed, if it was.
-        text: the message, if its form is not 'argument = value unit; must requirement'.
+        text: the message, if it does not have the form 'argument = value unit; must requirement'.
         severity: one of `SEVERITIES`.
         facts: further facts, by name.
-        fixes: changes that were tried and that work.
+        fixes: changes that were tried and work.
 
     >>> found = Diagnostic("stride", "globalStrides[0]", 40, "bytes", "be a multiple of 16")
     >>> print(found.message)
@@ -80,7 +80,7 @@ class Diagnostic:
 
     @property
     def message(self) -> str:
-        """The finding as one line: the name, the value and what the value must be.
+        """The finding as one line: the argument, its value, and the requirement.
 
         >>> Diagnostic("address", "globalAddress", 8, "bytes", "be a multiple of 16").message
         'globalAddress = 8 bytes; must be a multiple of 16'
@@ -109,12 +109,12 @@ _UNSAID: Final = ("None", "''", "{}", "()", "'error'")
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Scope of an answer: the properties that it judged, and those that it did not judge, with the reason.
+    """The scope of a check: the parts that it judged, and those that it did not judge, with the reason.
 
-    An answer without findings is an approval only if its scope is complete.
+    A check without findings proves the input sound only if its scope is complete.
 
     Attributes:
-        judged: the parts that were judged, with their numbers: '4 barriers'.
+        judged: the parts that were judged, with their counts: '4 barriers'.
         not_judged: the parts that were not judged, with the reason: '1 barrier: used in blocks at lines 120, 188'.
 
     >>> print(Scope(("4 barriers",), ("1 barrier: used in blocks at lines 120, 188",)))
@@ -132,7 +132,7 @@ class Scope:
 
     @property
     def complete(self) -> bool:
-        """Whether everything that the question covers was judged."""
+        """Whether everything in the input was judged."""
         return not self.not_judged
 
     def to_json(self) -> dict[str, object]:
@@ -162,7 +162,7 @@ class Findings(list[Diagnostic]):
 
     @staticmethod
     def none(scope: Scope) -> Findings:
-        """An empty list, the result of most checks, which is made without checking items."""
+        """Make an empty list, the result of most checks, without the cost of checking items."""
         made = _no_findings(Findings)
         made.scope = scope
         return made
@@ -172,12 +172,12 @@ _no_findings: Final = Findings.__new__
 
 
 def refuse(error: type[CuteError], found: Sequence[Diagnostic], several: str = "", **arguments: Any) -> None:
-    """Raise one error that lists every diagnostic; return if there is none.
+    """Raise one error that lists all diagnostics; if there are none, return.
 
     Args:
         error: the class to raise, called as (headline, facts, hint, **arguments).
-        several: the headline if there is more than one diagnostic. Without it, the headline is the first message and
-            the others are facts.
+        several: the headline if there is more than one diagnostic. Without it, the headline is the first message, and
+            the other messages are facts.
 
     >>> refuse(CuteError, [])
     >>> refuse(CuteError, [Diagnostic("size", "n", 3, requirement="be even"), Diagnostic("sign", text="n < 0")], "n")
@@ -203,8 +203,8 @@ def refuse(error: type[CuteError], found: Sequence[Diagnostic], several: str = "
 
 
 def diagnostics_of(error: CuteError) -> list[Diagnostic]:
-    """The broken rules behind an error. An error that was raised without diagnostics gives one, made of its headline,
-    facts and hint.
+    """The broken rules behind an error. For an error that was raised without diagnostics, return one diagnostic with
+    its headline, facts and hint.
 
     >>> from cute_py.argument_checks import out_of_range
     >>> diagnostics_of(out_of_range("num_multicast", 17, "be 1 to 16", "CTAs"))[0].value
@@ -225,12 +225,12 @@ def diagnostics_of(error: CuteError) -> list[Diagnostic]:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One row of a table of reasons.
+    """One row of a table of reasons: why a rule exists, and what to do if it is broken.
 
     Attributes:
         why: why the rule exists; fix: what to do.
         source: where the rule comes from; empty if the error or another table names it.
-        name: its name in a list of the rules; empty: its id.
+        name: the rule's name in a list of rules; empty: the rule's id is its name.
     """
 
     why: str

@@ -1,10 +1,10 @@
 """Element types: name, width in bits, kind, and the numpy or ml_dtypes type that stores one element.
 
-Everything else looks up rows of this table. The descriptor package defines which of these types TMA can move, and their
-format numbers; this module knows no GPU.
+All other modules look up element types in this table. The table does not depend on GPUs: the descriptor package defines
+which types TMA can move, and their format numbers.
 
-Types narrower than a byte keep one element in one byte in numpy (ml_dtypes does the same); `bits` is the width in
-GPU memory. numpy has no integer of 128 bits: the 16 bytes of one are stored as a complex number of two doubles.
+In numpy, as in ml_dtypes, each element of a type narrower than a byte takes a whole byte; `bits` is its width in GPU
+memory. numpy has no 128-bit integers, so the 16 bytes of one are stored as a complex number of two doubles.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ else:
 
 
 class HasItemSize(Protocol):
-    """A dtype of another library, which has an item size.
+    """A dtype of another library: any object with an `itemsize`.
 
     >>> import numpy
     >>> type_of: HasItemSize = numpy.dtype("float16")
@@ -34,7 +34,7 @@ class HasItemSize(Protocol):
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element."""
+        """The size of one element, in bytes."""
 
 
 DTypeLike: TypeAlias = "DType | str | type | HasItemSize"
@@ -135,8 +135,9 @@ def _numpy_dtype(storage: str) -> numpy.dtype[Any]:
 
 
 def is_dtype(value: object) -> TypeGuard[DTypeLike]:
-    """Whether a value is of a kind that `as_dtype` accepts: a name, a `DType`, a library's type or dtype. The name may
-    be unknown.
+    """Whether a value is a known name or alias, a `DType`, or a type or dtype of numpy, ml_dtypes or torch.
+
+    The table may lack the type or dtype; then `as_dtype` refuses it.
 
     >>> import numpy
     >>> is_dtype("bf16"), is_dtype(numpy.float16), is_dtype(numpy.dtype("f4")), is_dtype(4.0)
@@ -159,7 +160,7 @@ def as_dtype(value: object) -> DType:
     A name may include its namespace, in upper or lower case: `cutlass::half_t`, `torch.bfloat16`, `FLOAT16`.
 
     Raises:
-        InvalidValueError: no row has the name or dtype, or the array is in foreign byte order.
+        InvalidValueError: the table has no such name or dtype, or the dtype has another byte order.
         InvalidTypeError: the value is not a type.
 
     >>> import numpy, ml_dtypes

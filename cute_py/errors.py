@@ -1,7 +1,7 @@
-"""The exceptions of cute_py, and the form of their texts.
+"""The exceptions of cute_py, and the format of their messages.
 
-A text is a headline, the rule with the value and its unit; then facts, one per line; then a verified hint, if there is
-one:
+A message begins with a headline: the rule, with the value and its unit. Facts follow, one per line, and then a hint
+that was tried, if there is one:
 
     TmaLimitError: globalStrides[0] = 24 bytes; must be a multiple of 16
       stride : 12 elements x 16 bits, TMA mode 1 (layout mode 0)
@@ -35,7 +35,7 @@ end."""
 
 
 def counted(count: int, noun: str) -> str:
-    """A number and its noun.
+    """A number with its noun, in the plural if the number is not 1.
 
     >>> counted(1, "load"), counted(4, "pass")
     ('1 load', '4 passes')
@@ -44,7 +44,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def stated(what: str, value: str | float) -> str:
-    """State a value: as an equation after an identifier, or as a sentence after a noun phrase.
+    """State the value of something: as an equation if its name is an identifier, or as a clause if it is a noun phrase.
 
     >>> stated("boxDim[0]", 300), stated("the size of a range", "-1 bytes")
     ('boxDim[0] = 300', 'the size of a range is -1 bytes')
@@ -54,7 +54,7 @@ def stated(what: str, value: str | float) -> str:
 
 
 def shortened(text: str, limit: int = 240) -> str:
-    """Return a text; omit its middle if it is longer than a line should be.
+    """Return a string of at most `limit` characters: a longer one loses its middle.
 
     >>> shortened("a" * 500, 11)
     'aaa ... aaa'
@@ -66,7 +66,7 @@ def shortened(text: str, limit: int = 240) -> str:
 
 
 def integer_text(number: int) -> str:
-    """An integer in decimal, or a huge one as its first hexadecimal digits and its number of bits.
+    """An integer in decimal; a huge one as its first hexadecimal digits and its number of bits.
 
     >>> integer_text(-40), integer_text(1 << 20000)
     ('-40', '0x1000000000... (20001 bits)')
@@ -76,7 +76,7 @@ def integer_text(number: int) -> str:
 
 
 class _Shortened(reprlib.Repr):
-    """repr without long integers, long containers and objects whose own repr fails."""
+    """A `reprlib.Repr` that shortens long integers and long containers, and tolerates objects whose own repr fails."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class _Shortened(reprlib.Repr):
 
 
 def given(value: object) -> str:
-    """The text of a user's value in an error: its repr on one line, shortened. It works even if that repr raises.
+    """A user's value as an error message prints it: its repr on one line, shortened. It works even if the repr raises.
 
     >>> given((4, "a")), len(given(list(range(1000))))
     ("(4, 'a')", 405)
@@ -125,7 +125,7 @@ are compared, to save time."""
 
 
 def nearest_names(name: str, names: Iterable[str]) -> list[str]:
-    """At most three names: first names that begin with the given one, then names with a similar spelling.
+    """At most three of `names`: first those that begin with the given name, then those with a similar spelling.
 
     >>> nearest_names("SM80_16x8x4", ["SM80_16x8x8_F32", "SM80_16x8x4_F32TF32", "SM80_8x8x4_F64"])[:2]
     ['SM80_16x8x4_F32TF32', 'SM80_16x8x8_F32']
@@ -138,7 +138,7 @@ def nearest_names(name: str, names: Iterable[str]) -> list[str]:
 
 
 def _likely(name: str, names: list[str]) -> list[str]:
-    """Preselect the names that share the most trigrams with the given one."""
+    """Preselect the names that share the most trigrams with the given name."""
     if len(names) <= MOST_COMPARED:
         return names
     pieces = {name[i : i + 3] for i in range(len(name) - 2)}
@@ -149,7 +149,8 @@ def known_names(name: object, names: Sequence[str], also: Iterable[str] = ()) ->
     """The facts of an error about an unknown name: the nearest names, if any, then all names.
 
     Args:
-        also: further accepted spellings, such as aliases; the facts name them if they are near, and do not list them.
+        also: further accepted spellings, such as aliases. They may appear among the nearest names, but not in the list
+            of all names.
 
     >>> known_names("flaot16", ["float16", "float32", "int8"])
     {'nearest': 'float16', 'known': 'float16, float32, int8'}
@@ -161,7 +162,7 @@ def known_names(name: object, names: Sequence[str], also: Iterable[str] = ()) ->
 
 
 def format_report(headline: str, facts: Mapping[str, object] | None = None, hint: str | None = None) -> str:
-    """The text of an error: headline, aligned `name : value` lines, hint last.
+    """Format the message of an error: the headline, aligned `name : value` lines, and the hint last.
 
     >>> print(format_report("box[0] = 300; must be at most 256", {"mode": "TMA mode 0"}, "split the mode"))
     box[0] = 300; must be at most 256
@@ -180,7 +181,7 @@ LONGEST_FACT: Final = 2000
 
 
 def _fact_text(value: object) -> str:
-    """The str of a fact, or a short text if its str fails. The middle of a very long fact is omitted."""
+    """A fact as a string, or a short replacement if its `str` fails. A very long fact loses its middle."""
     try:
         return shortened(str(value), LONGEST_FACT)
     except Exception:  # digits beyond Python's limit, lists without end, or a foreign __str__
@@ -188,7 +189,7 @@ def _fact_text(value: object) -> str:
 
 
 class Measured(NamedTuple):
-    """The value that breaks a rule, with its owner, its unit, and the requirement.
+    """The value that breaks a rule, with the name of its argument, its unit, and the requirement.
 
     >>> Measured("globalStrides[0]", 40, "bytes", "be a multiple of 16").value
     40
@@ -201,7 +202,7 @@ class Measured(NamedTuple):
 
 
 class CuteError(Exception):
-    """Base class of every error of cute_py. `headline`, `facts` and `hint` are the parts of its text.
+    """Base class of every error of cute_py. `headline`, `facts` and `hint` are the parts of its message.
 
     What to do: read the headline (the rule), compare the facts with your input, apply the hint if there is one.
     """
@@ -233,10 +234,12 @@ class CuteError(Exception):
         facts: Mapping[str, object] | None = None,
         hint: str | None = None,
     ) -> Self:
-        """Make the error of a value that breaks a rule; the caller raises it. An integer is stored as a `Measured`.
+        """Make the error for a value that breaks a rule; the caller raises it. If the value is an integer, the error
+        stores it as a `Measured`.
 
         Args:
-            what: the name of the value. requirement: what it must do. unit: its unit.
+            what: the name of the value. requirement: the requirement, in the form that follows 'must'. unit: the unit
+                of the value.
 
         >>> error = InvalidValueError.of_value("num_multicast", 17, "be 1 to 16", "CTAs")
         >>> print(error, error.measured.value)
@@ -260,7 +263,7 @@ class CuteError(Exception):
 
 
 def unless_refused(make: Callable[_P, _Made], *args: _P.args, **kwargs: _P.kwargs) -> _Made | None:
-    """Return the function's result; None if it raises any `CuteError`.
+    """Return the function's result, or None if the function raises a `CuteError`.
 
     >>> def half(n):
     ...     if n % 2:
@@ -287,9 +290,9 @@ class InvalidValueError(CuteError, ValueError):
 
 
 class UnknownNameError(InvalidValueError, KeyError):
-    """An enum has no member with this name or value. It is a `KeyError` too, because Python's enums raise that.
+    """An enum has no member with this name or value. The error is also a `KeyError`, because Python's enums raise that.
 
-    What to do: use one of the names that the text lists, the nearest ones first.
+    What to do: use one of the names that the message lists, the nearest ones first.
     """
 
     __str__ = Exception.__str__  # that of a KeyError is the repr
@@ -300,7 +303,7 @@ class LayoutError(CuteError, ValueError):
 
 
 class StaticAssertError(LayoutError):
-    """CuTe C++ refuses this at compile time; `condition` is the text of its static_assert.
+    """CuTe C++ would refuse this operation at compile time; `condition` is the message of its static_assert.
 
     What to do: look at the facts for the modes that do not divide; change the tile, or the shape that is tiled.
     """
@@ -317,7 +320,8 @@ class CoordinateError(LayoutError, IndexError):
 class CompositionMismatchError(LayoutError):
     """`strict=True` found that the composition is not A(B(i)) for some i (CuTe C++ accepts it silently).
 
-    `difference` gives the first such i with both values; it is empty if the numbers of elements differ.
+    `difference` describes the first such i and both values; it is empty if the two functions have different numbers of
+    elements.
     """
 
     def __init__(
@@ -328,8 +332,8 @@ class CompositionMismatchError(LayoutError):
 
 
 class ParseError(CuteError, ValueError):
-    """A text is not a layout, basis, tuple, pointer or tensor in the notation that CuTe prints. `position` is the index
-    of the first character that can't be read."""
+    """A string is not a layout, basis element, tuple, pointer or tensor in the notation that CuTe prints. `position` is
+    the index of the first character that can't be read."""
 
     def __init__(
         self, headline: str, facts: Mapping[str, object] | None = None, hint: str | None = None, position: int = 0
@@ -339,11 +343,12 @@ class ParseError(CuteError, ValueError):
 
 
 class TensorAccessError(CuteError, TypeError):
-    """Elements were read from a tensor whose engine has none (a bare pointer), or written to a read-only one."""
+    """Elements were read from a tensor whose engine has no memory (a bare pointer), or written to a read-only
+    tensor."""
 
 
 class TmaError(CuteError):
-    """Anything that prevents a TMA copy of a tensor."""
+    """Base class of the errors that prevent a TMA copy of a tensor."""
 
 
 class GBasisError(TmaError, ValueError):
@@ -355,9 +360,9 @@ class GBasisError(TmaError, ValueError):
 
 
 class TmaLimitError(TmaError, ValueError):
-    """A tensor map breaks rules of the driver or of the hardware; `violations` holds each of them.
+    """A tensor map breaks rules of the driver or of the hardware; `violations` lists all of them.
 
-    What to do: every violated rule is listed at once, with its value, unit and source.
+    What to do: change the values that the message lists. It has every violated rule, with the value, unit and source.
     """
 
     def __init__(
@@ -372,8 +377,9 @@ class TmaLimitError(TmaError, ValueError):
 
 
 class TmaVerifyError(TmaError, ValueError):
-    """One of the eleven steps of the partition verifier refused the copy. `step` is its number, the headline is its
-    prescribed text, and the facts list the rules that the operands break."""
+    """One of the eleven steps of the partition verifier refused the copy. `step` is the number of the step, the
+    headline is the text that the reference page prescribes for it, and the facts list the rules that the operands
+    break."""
 
     def __init__(self, step: int, text: str, facts: Mapping[str, object] | None = None) -> None:
         super().__init__(text, facts)
@@ -381,21 +387,23 @@ class TmaVerifyError(TmaError, ValueError):
 
 
 class TmaBuildError(TmaError, ValueError):
-    """A descriptor builder, an executable binding or a lowering entry point refuses its operands; the headline
-    is the diagnostic's own text."""
+    """A descriptor builder, an executable binding or a lowering entry point refuses its operands; the headline is the
+    message of the diagnostic."""
 
 
 class UnknownFactError(TmaError, NotImplementedError):
-    """The answer is neither documented nor measured (bits of a format that only a newer GPU has).
+    """The answer is neither documented nor measured, such as the bits of a format that only a newer GPU has.
 
-    What to do: the text lists the known values. Encode the map with the driver on such a machine, and compare.
+    What to do: see the known values in the message. Encode the map with the driver on a machine with such a GPU, and
+    compare.
     """
 
 
 class TmaTrap(TmaError, RuntimeError):
-    """The hardware would trap here. `cuda_error` is the name of the CUresult, and `cause` is the broken rule.
+    """The hardware would trap at this operation. `cuda_error` is the name of the CUresult, and `cause` is the broken
+    rule.
 
-    On a GPU this ends the CUDA context; the emulator raises it instead.
+    On a GPU the trap ends the CUDA context; the emulator raises this error instead.
     """
 
     def __init__(
@@ -428,13 +436,14 @@ class TmemError(CuteError, ValueError):
 
 
 class DeviceError(CuteError, RuntimeError):
-    """No usable GPU, driver or compiler was found, or a launch failed. The text has the cause, and what to do."""
+    """No usable GPU, driver or compiler was found, or a launch failed. The message has the cause, and what to do."""
 
 
 class RankError(DeviceError):
-    """A process of a redistribution ended, stalled or can't be reached; `rank` is its number.
+    """A process that takes part in a redistribution ended, stalled or can't be reached; `rank` is its number.
 
-    What to do: the text says what the destinations hold. The communicator was aborted, so make a new one, or restart.
+    What to do: read in the message what the destinations contain. The communicator was aborted, so make a new one, or
+    restart.
     """
 
     def __init__(
@@ -449,11 +458,12 @@ class FileFormatError(CuteError, ValueError):
 
 
 class MissingPackageError(CuteError, ImportError):
-    """An optional package is needed for this feature; the text names the package and the extra to install."""
+    """A feature needs an optional package; the message names the package and the extra to install."""
 
 
 def imported(module: str, feature: str, package: str, install: str, named: bool = False) -> ModuleType:
-    """Import a module that a feature needs, from an optional package. With `named`, the error names the module.
+    """Import a module that a feature needs from an optional package. With `named`, the error also names the missing
+    module.
 
     Raises:
         MissingPackageError: the module can't be imported.
@@ -471,7 +481,7 @@ def imported(module: str, feature: str, package: str, install: str, named: bool 
 
 
 def first_line(problem: Exception) -> str:
-    """The first line of an error from another library.
+    """The first line of the message of an error from another library; the error's class if the message is empty.
 
     >>> first_line(ValueError("no such file\\nnor folder"))
     'no such file'

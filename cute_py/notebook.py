@@ -1,8 +1,9 @@
-"""Objects that show themselves in a Jupyter notebook, and their registration with IPython.
+"""Register with IPython the objects that a Jupyter notebook displays as pictures.
 
 `import cute_py` in a running IPython registers them. If cute_py was imported before IPython started, `%load_ext
-cute_py` registers them; `%unload_ext cute_py` undoes it. The objects do not depend on notebooks: IPython finds the
-displays by the name of the class, and the first picture imports the drawing package.
+cute_py` registers them; `%unload_ext cute_py` undoes the registration. The classes themselves do not depend on
+notebooks: IPython finds the display function by the name of the class, and the first picture imports the drawing
+package.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ SHOWN: Final[tuple[tuple[str, str], ...]] = (
 
 
 def html(thing: Any) -> str:
-    """The HTML that a notebook shows for an object: its printed form, its picture, its explanation.
+    """The HTML that a notebook shows for an object: its printed form, its picture and its explanation.
 
     Raises:
         ModuleNotFoundError: the package was installed without `draw`.
@@ -44,10 +45,10 @@ def html(thing: Any) -> str:
 
 
 def register(shell: Any) -> None:
-    """Tell IPython how the objects of `SHOWN` are displayed.
+    """Register the HTML display of the classes in `SHOWN` with IPython.
 
     Args:
-        shell: the running InteractiveShell, as `get_ipython()` gives it.
+        shell: the running InteractiveShell, as `get_ipython()` returns it.
     """
     formatter = shell.display_formatter.formatters[FORMAT]
     for module, name in SHOWN:
@@ -63,7 +64,7 @@ def unregister(shell: Any) -> None:
 
 
 def register_where_running() -> bool:
-    """Register if this process runs IPython, without importing it. Returns whether it does."""
+    """Register the displays if this process runs IPython, without importing IPython. Return whether it does."""
     running = getattr(sys.modules.get("IPython"), "get_ipython", None)
     shell = running() if callable(running) else None
     if FORMAT not in getattr(getattr(shell, "display_formatter", None), "formatters", ()):

@@ -1,10 +1,11 @@
-"""numpy, imported when one of its attributes is used, so that layouts, atoms, plans and pictures work without it.
+"""A stand-in for numpy that imports it when one of its attributes is used, so that layouts, atoms, plans and pictures
+work without numpy.
 
     from cute_py.optional_packages import numpy as np       does not import numpy
     np.zeros(3)                                              imports numpy, or raises an error that says how to install
                                                              it
 
-Type checkers read an ordinary `import numpy as np` next to it.
+Modules also contain an ordinary `import numpy as np` for type checkers.
 """
 
 from __future__ import annotations

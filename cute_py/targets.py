@@ -1,9 +1,10 @@
 """GPU architectures as ptxas names them, the sets of architectures that instructions require, and the resources of a
 block.
 
-A name is `sm_`, a number, and a suffix: none (runs on that chip and newer ones), `a` (this chip only, all its
-features), `f` (this chip's family). An instruction needs a target that has it, and at least the PTX version in which
-the assembler first accepts it. Each architecture also has a floor, the first `.version` that knows it.
+A name is `sm_`, a number, and a suffix: none (code runs on that chip and newer ones), `a` (code runs on this chip only,
+and may use all its features), or `f` (code runs on the family of this chip). An instruction needs a target that
+supports it, and at least the PTX version in which the assembler first accepts it. Each architecture also has a floor:
+the first PTX `.version` in which its name is known.
 
 Source: measured with ptxas 13.0.88 (an empty kernel per target and version); PTX ISA 9.0, directive .target.
 """
@@ -37,7 +38,8 @@ NEWEST_VERSION: Version = (9, 0)
 
 @record
 class Target:
-    """One target. `floor` is the first PTX version that knows it, or None if the measured assembler does not know it.
+    """One target architecture. `floor` is the first PTX version in which its name is known, or None if the measured
+    assembler does not know the name.
 
     >>> architecture("sm_90a").number, architecture("sm_90a").suffix, architecture("sm_90a").floor
     (90, 'a', (8, 0))
@@ -96,7 +98,7 @@ RESERVED_SHARED_BYTES: Final = 1024
 """Bytes of shared memory that the system reserves in each block (same source)."""
 
 BLOCK_SHARED_BYTES: Final = SHARED_MEMORY_BYTES[90] - RESERVED_SHARED_BYTES
-"""Shared memory that one block of sm_90, sm_100, sm_103 or sm_110 can have, bytes: 227 KiB (the same source)."""
+"""Shared memory that one block of sm_90, sm_100, sm_103 or sm_110 can have, in bytes: 227 KiB (the same source)."""
 
 WARP: Final = 32
 """Threads of a warp; a warp's access to memory is one request (PTX ISA, machine model)."""
@@ -125,10 +127,10 @@ The mask of a multicast has a bit for each (PTX ISA, cp.async.bulk.tensor, .mult
 
 
 def architecture(name: str) -> Target:
-    """The row of one architecture name.
+    """Look up an architecture by its name.
 
     Raises:
-        InvalidValueError: the table has no such name.
+        InvalidValueError: the table does not have the name.
 
     >>> architecture("sm_90a").name
     'sm_90a'
@@ -140,7 +142,8 @@ def architecture(name: str) -> Target:
 
 
 class Targets(NamedEnum):
-    """A set of architectures that an instruction or modifier requires; the value is its description.
+    """A set of architectures that an instruction or modifier requires. The value of a member is the description of the
+    set.
 
     >>> Targets.TMA_FULL.has(architecture("sm_103f")), Targets.TMA_FULL.has(architecture("sm_120a"))
     (True, False)
@@ -194,7 +197,7 @@ def expect_version(value: object) -> Version:
 
 
 def version_text(version: Version) -> str:
-    """`8.6` for (8, 6).
+    """Format a PTX version: (8, 6) becomes `8.6`.
 
     >>> version_text((8, 6))
     '8.6'
@@ -203,10 +206,10 @@ def version_text(version: Version) -> str:
 
 
 def version_of(text: str) -> Version:
-    """(8, 6) for `8.6`.
+    """Parse a PTX version: `8.6` becomes (8, 6).
 
     Raises:
-        InvalidValueError: the text is not two numbers with a point between.
+        InvalidValueError: the string is not two numbers with a point between them.
 
     >>> version_of("8.6")
     (8, 6)
@@ -219,10 +222,10 @@ def version_of(text: str) -> Version:
 
 @dataclass(frozen=True, slots=True)
 class BankConflicts:
-    """Shared-memory cost of an access.
+    """The shared-memory cost of an access.
 
-    `wavefronts`: the number of rounds of each phase of each warp; 1 is conflict-free. `vector_bits`: width of one
-    thread's access.
+    `wavefronts`: the number of rounds that each phase of each warp takes; 1 is conflict-free. `vector_bits`: the width
+    of one thread's access.
 
     >>> import cute_py as cute
     >>> found = cute.bank_conflicts(cute.parse("32:32"), "float32")
@@ -243,12 +246,12 @@ class BankConflicts:
 
     @property
     def total(self) -> int:
-        """Sum of the rounds of all phases."""
+        """The sum of the rounds of all phases."""
         return sum(self.wavefronts)
 
     @property
     def conflicts(self) -> int:
-        """Rounds in excess of one per phase; 0 is conflict-free."""
+        """The number of rounds beyond one per phase; 0 is conflict-free."""
         return self.total - len(self.wavefronts)
 
     @property
@@ -259,7 +262,7 @@ class BankConflicts:
 
 @dataclass(frozen=True, slots=True)
 class Coalescing:
-    """Global-memory cost of an access: 32-byte sectors, 128-byte lines, requested bytes; the sum over warps.
+    """The global-memory cost of an access, summed over warps: 32-byte sectors, 128-byte lines, and requested bytes.
 
     >>> import cute_py as cute
     >>> cute.coalescing(cute.parse("32:2"), "float32")
@@ -276,5 +279,5 @@ class Coalescing:
 
     @property
     def efficiency(self) -> float:
-        """Distinct bytes requested / bytes moved; 1.0 is perfectly coalesced."""
+        """The ratio of distinct bytes requested to bytes moved; 1.0 is perfectly coalesced."""
         return self.bytes_requested / (self.sectors * SECTOR_BYTES) if self.sectors else 1.0

@@ -1,13 +1,14 @@
 """Output for terminals: colour, and progress on standard error during long work.
 
-Output to a pipe or a file has the same bytes without colour. Colour:
+Output to a pipe or a file is the same text without colour. Output has colour:
 
     NO_COLOR set            never        (https://no-color.org)
     FORCE_COLOR set         always       (not by 0)
     TERM=dumb               never
     otherwise               on a terminal
 
-The escape sequences and the bars come from rich; without it the text is plain. JSON output does not use this module.
+The package rich makes the escape sequences and the progress bars; without it, output is plain text. JSON output does
+not use this module.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def wants_colour(stream: IO[str] | None, environment: Mapping[str, str] | None =
 
 
 def painted(text: str, style: str) -> str:
-    """A text in a style of rich, such as 'bold red'; unchanged if rich is not installed."""
+    """A string in a style of rich, such as 'bold red'; unchanged if rich is not installed."""
     try:
         from rich.color import ColorSystem
         from rich.style import Style
@@ -73,7 +74,7 @@ def painted(text: str, style: str) -> str:
 
 
 def painted_report(text: str) -> str:
-    """A report with its headings, labels and verdicts in colour; the characters are those of `text`."""
+    """A report with its headings, labels and verdicts in colour. Only escape sequences are added to `text`."""
     lines = text.split("\n")
     return "\n".join(_line(line, lines[i + 1] if i + 1 < len(lines) else "") for i, line in enumerate(lines))
 
@@ -94,7 +95,8 @@ _HANG: Final = re.compile(r"\s*(?:[-*] +|[A-Za-z][\w -]{0,24}? +: +)?")
 
 
 def folded(text: str, width: int) -> str:
-    """Wrap a text to lines of at most `width` characters; a continuation line starts below the text of its line.
+    """Wrap a string to lines of at most `width` characters; a continuation line is aligned with the text after the
+    label.
 
     >>> print(folded("  hint : take a tile of 64 x 64 elements, or of 128 x 32", 40))
       hint : take a tile of 64 x 64
@@ -132,7 +134,7 @@ def terminal_width(stream: IO[str] | None) -> int | None:
 
 
 def print_picture(text: str) -> None:
-    """Print the text of a picture to standard output. Rows of cells that are wider than the terminal are cut."""
+    """Print the text of a picture to standard output. Rows of cells that are wider than the terminal are truncated."""
     width = terminal_width(sys.stdout)
     if width is None:
         print(text)
@@ -150,7 +152,7 @@ def print_picture(text: str) -> None:
 
 
 def print_report(text: object) -> None:
-    """Print a report to standard output; on a terminal in colour, and wrapped to its width."""
+    """Print a report to standard output; on a terminal, in colour and wrapped to the terminal's width."""
     width = terminal_width(sys.stdout)
     shown = str(text) if width is None else folded(str(text), width)
     print(painted_report(shown) if wants_colour(sys.stdout) else shown)
@@ -161,7 +163,7 @@ LONG_COPY: Final = 16 << 20
 
 
 def _error_console() -> Console | None:
-    """rich's console on standard error; None if standard error is not a terminal, or rich is not installed."""
+    """A rich console for standard error; None if standard error is not a terminal, or rich is not installed."""
     if sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         return None
     try:
@@ -173,8 +175,8 @@ def _error_console() -> Console | None:
 
 @contextlib.contextmanager
 def progress_bar(size: int, doing: str = "copying tiles") -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar for work on `size` bytes. Yields the function to call with (done, total), or None if there is no
-    bar."""
+    """Show a progress bar during work on `size` bytes. Yield the function to call with (done, total), or None if there
+    is no bar."""
     console = _error_console() if size >= LONG_COPY else None
     if console is None:
         yield None
@@ -188,7 +190,7 @@ def progress_bar(size: int, doing: str = "copying tiles") -> Iterator[Callable[[
 
 @contextlib.contextmanager
 def spinner(doing: str) -> Iterator[None]:
-    """A spinner that runs during work of unknown length."""
+    """Show a spinner during work of unknown length."""
     console = _error_console()
     with contextlib.nullcontext() if console is None else console.status(doing):
         yield

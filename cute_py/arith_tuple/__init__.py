@@ -1,4 +1,4 @@
-"""Coordinates as values: arithmetic tuples, basis strides, iterators, pointers, and the tensors made of them."""
+"""Coordinates as values: arithmetic tuples, basis strides, static ratios, iterators, and functions of nested tuples."""
 
 from cute_py.arith_tuple.arith_tuple import *
 from cute_py.arith_tuple.cells import text as text

@@ -6,14 +6,15 @@
     E(0, 1)   1@1@0     ((0,1,0,...),0,...)      position 1 inside position 0; printed innermost first
     5 * E(1)  5@1       (0,5,0,...)
 
-Missing modes are zero, at every depth. A static 0 is the zero of all of them; any other integer has no position, so
-cute_py refuses to add one, as C++ does.
+Modes that a tuple does not have count as zero, at every depth. A static 0 can be added to any tuple, and changes
+nothing. Like CuTe C++, cute_py refuses to add any other integer, because it has no position in the tuple.
 
-Two coordinates are equal, and hash alike, if they have the same modes with equal numbers in them, static or not, as in
-C++'s tuples: ArithTuple(1,2), the tuple (1,2) and the sum of the basis elements are equal; (1,2,0) has one more mode. A
-basis element equals the tuple with static zeros before it: 2*E(1) + 3*E(1) = 5*E(1) = (0,5). Bases add up to arithmetic
-tuples: 3*E(0) + 4*E(1) = (3,4). A layout with such strides maps coordinates to coordinates, and a TMA instruction takes
-coordinates.
+Two coordinates are equal, and have the same hash, if they have the same modes with equal values. As in C++'s tuples, it
+does not matter which values are static: ArithTuple(1,2), the tuple (1,2) and E(0) + 2*E(1) are equal, and (1,2,0)
+differs from them, because it has one more mode. A basis element equals the tuple that has static zeros before its
+position: 2*E(1) + 3*E(1) = 5*E(1) = (0,5). The sum of basis elements is an arithmetic tuple: 3*E(0) + 4*E(1) = (3,4). A
+layout whose strides are basis elements maps coordinates to coordinates. TMA needs such layouts, because its
+instructions take coordinates.
 """
 
 from __future__ import annotations
@@ -63,11 +64,11 @@ Element: TypeAlias = "Scale | ArithTuple"
 """An element of an arithmetic tuple."""
 
 Operand: TypeAlias = "Scale | ArithTuple | ScaledBasis | tuple[Shape, ...]"
-"""A value that can be added to a coordinate. A static 0 is the only such number."""
+"""A value that can be added to a coordinate. The only number among them is a static 0."""
 
 
 class ArithTuple(Immutable):
-    """An arithmetic tuple of leaves and tuples, immutable and hashable.
+    """A nested tuple of numbers that can be added and scaled. It is immutable and hashable.
 
     >>> print(ArithTuple(1, Int(2)) + ArithTuple(10, Int(20)))
     (11,_22)
@@ -100,7 +101,7 @@ class ArithTuple(Immutable):
 
     @property
     def is_static(self) -> bool:
-        """Are all leaves static?"""
+        """Whether all leaves are static."""
         return all(x.is_static if isinstance(x, ArithTuple) else isinstance(x, Int) for x in self.items)
 
     def __getitem__(self, mode: int) -> Element:
@@ -143,7 +144,7 @@ class ArithTuple(Immutable):
     __rmul__ = __mul__
 
     def _with(self, other: Operand, sign: str) -> ArithTuple:
-        """self + other or self - other; a static 0 is the zero of every tuple, other integers have no position."""
+        """Compute self + other or self - other. A static 0 changes nothing; other integers are refused."""
         if type(other) is ScaledBasis and sign == "+" and len(other.modes) == 1:
             mode = other.modes[0]
             items = [*self.items, *[_ZERO] * (mode + 1 - len(self.items))]
@@ -194,15 +195,15 @@ def _shown(x: Element) -> str:
 
 
 def has_no_position(x: Operand) -> TypeGuard[Scale]:
-    """A number without a mode: static, run-time, numpy's, symbolic or a ratio."""
+    """Whether an operand is a number, which has no position: an integer, a symbol or a ratio."""
     return isinstance(x, Ratio) or is_integer(x) or is_symbolic(x)
 
 
 def scale(n: Scale, element: ArithTuple | ScaledBasis) -> Scale:
-    """`n` as a scale of a coordinate or basis element.
+    """Convert `n` to a leaf by which a coordinate or basis element can be multiplied.
 
     Raises:
-        InvalidTypeError: n is not an integer, a ratio or a symbol; the text shows both operands.
+        InvalidTypeError: n is not an integer, a ratio or a symbol; the message shows both operands.
     """
     if isinstance(n, (int, Ratio)) and not isinstance(n, bool):
         return n
@@ -213,7 +214,7 @@ def scale(n: Scale, element: ArithTuple | ScaledBasis) -> Scale:
 
 
 def refused_integer(headline: str, name: str, element: Operand, integer: Scale) -> LayoutError:
-    """Make the error for adding an integer to an object with positions. C++ asserts this for static integers."""
+    """Make the error for adding an integer to a coordinate. A static integer gives a StaticAssertError, as in C++."""
     facts = {
         name: element,
         "integer": given(integer) if type(integer) is int else shortened(str(integer)),
@@ -240,7 +241,7 @@ def _element(x: Operand) -> Element:
 
 
 def _combined(a: Element, b: Element, whole: tuple[Element, str, Element], path: tuple[int, ...]) -> Element:
-    """a + b mode by mode; missing modes are static 0, and a static 0 is the zero of a whole subtree."""
+    """Add a and b mode by mode. Missing modes are static 0, and a static 0 can be added to a whole subtree."""
     if isinstance(a, ArithTuple) and isinstance(b, ArithTuple):
         rank = max(len(a), len(b))
         pairs = zip((*a.items, *(_ZERO,) * (rank - len(a))), (*b.items, *(_ZERO,) * (rank - len(b))), strict=True)
@@ -281,12 +282,12 @@ def as_arith_tuple(value: Operand) -> Element:
 
 
 class ScaledBasis(Immutable):
-    """`value` at hierarchical position `modes`, zero everywhere else; immutable and hashable.
+    """A coordinate with `value` at the hierarchical position `modes` and zeros elsewhere; immutable and hashable.
 
     Args:
         value: an integer, static or not, a ratio or a symbol.
-        modes: the position, outermost mode first; at most 64 numbers, each 0 to 4095, because the tuple has an entry
-            for every earlier mode.
+        modes: the position, outermost mode first; at most 64 indices, each 0 to 4095, because the equal tuple has an
+            entry for every earlier mode.
     Raises:
         InvalidTypeError, InvalidValueError: value or modes is not of this form.
 
@@ -317,11 +318,11 @@ class ScaledBasis(Immutable):
         return isinstance(self.value, (Int, Ratio))
 
     def at(self, modes: tuple[int, ...], value: Scale) -> ScaledBasis:
-        """Return a basis element of the same module at another position."""
+        """Return a basis element with this value at the position `modes`."""
         return ScaledBasis(value, *(modes if type(modes) is tuple else expect_integers(modes, "modes")))
 
     def with_value(self, value: Scale) -> ScaledBasis:
-        """Return the basis element at this position with another scale."""
+        """Return the basis element with another value at the same position."""
         if (type(value) is Int or type(value) is int) and MIN_INTEGER <= value <= MAX_INTEGER:
             made = object.__new__(ScaledBasis)
             object.__setattr__(made, "value", value)
@@ -330,7 +331,7 @@ class ScaledBasis(Immutable):
         return ScaledBasis(value, *self.modes)
 
     def as_arith_tuple(self) -> ArithTuple:
-        """The basis element as an arithmetic tuple, with static zeros before its position: E(2) is (0,0,1).
+        """Return the coordinate as an arithmetic tuple, with static zeros before its position: (0,0,1) for E(2).
 
         >>> print(E(2).as_arith_tuple(), (5 * E(1, 2)).as_arith_tuple())
         (_0,_0,_1) (_0,(_0,_0,5))
@@ -363,7 +364,7 @@ class ScaledBasis(Immutable):
         return -self._with(other, "-")
 
     def _with(self, other: Operand, sign: str) -> ArithTuple:
-        """self + other or self - other."""
+        """Compute self + other or self - other."""
         if isinstance(other, Int) and other == 0:
             return self  # type: ignore[return-value]
         mine: Any = self.as_arith_tuple()
@@ -386,17 +387,17 @@ class ScaledBasis(Immutable):
             raise wrong_type(f"only integers, tuples and basis elements can be added to {self}", other) from None
 
     def ceil_div(self, n: Scale) -> ScaledBasis:
-        """The basis element with its scale divided, rounded up."""
+        """Return the basis element with its value divided by n, rounded up."""
         return ScaledBasis(ceil_div_of(self._dividend("ceil_div"), as_leaf(n)), *self.modes)
 
     def safe_div(self, n: Scale) -> ScaledBasis:
-        """The basis element with its scale divided; static numbers must divide evenly."""
+        """Return the basis element with its value divided by n. If both are static, n must divide the value."""
         if isinstance(self.value, Int) and isinstance(n, Int) and n and int(self.value) % int(n):
             raise StaticAssertError("Static safe_div requires t % u == 0", {"basis": self, "divisor": n})
         return ScaledBasis(trunc_div(self._dividend("safe_div"), as_leaf(n)), *self.modes)
 
     def _dividend(self, operation: str) -> Leaf:
-        """The value; C++ has no quotient of a ratio."""
+        """Return the value as a leaf. A ratio is refused, because C++ can't divide one."""
         if isinstance(self.value, Ratio):
             raise InvalidTypeError(f"{operation} needs an integer scale, but {self} has the scale {self.value}")
         return as_leaf(self.value)  # type: ignore[no-any-return]
@@ -417,7 +418,7 @@ class ScaledBasis(Immutable):
         return hash(self._as_tuple())
 
     def _as_tuple(self) -> Tree:
-        """The plain tuple; without modes the value."""
+        """Return the coordinate as a plain tuple; without modes, the value."""
         result: Tree = self.value
         for mode in reversed(self.modes):
             result = (0,) * mode + (result,)
@@ -447,7 +448,7 @@ def _checked_modes(modes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def E(*modes: int) -> ScaledBasis:
-    """The unit basis element at a position, outermost mode first; `E()` is a static 1.
+    """Return the unit basis element at a position, outermost mode first; `E()` is a static 1.
 
     >>> print(E(1), E(1, 0), E())
     _1@1 _1@0@1 _1
@@ -456,7 +457,7 @@ def E(*modes: int) -> ScaledBasis:
 
 
 def basis_value(basis: ScaledBasis | int) -> int:
-    """The scale of a basis element; for an integer, the integer itself.
+    """Return the value (scale) of a basis element; for an integer, the integer itself.
 
     >>> print(basis_value(Int(7) * E(2)))
     _7
@@ -469,7 +470,7 @@ def basis_get(basis: ScaledBasis | int, tree: Layout) -> Layout: ...
 @overload
 def basis_get(basis: ScaledBasis | int, tree: Tree) -> Tree: ...
 def basis_get(basis: ScaledBasis | int, tree: Layout | Tree) -> Layout | Tree:
-    """The part of a tuple or a layout at the position of a basis element; for an integer, all of it.
+    """Return the part of a tuple or layout at a basis element's position; for an integer, the whole object.
 
     >>> basis_get(E(1, 0), (4, (5, 6)))
     5
@@ -485,7 +486,7 @@ def basis_get(basis: ScaledBasis | int, tree: Layout | Tree) -> Layout | Tree:
 
 
 def make_basis_like(shape: Shape | LayoutLike) -> Tree:
-    """The tree of unit basis elements of a shape's profile.
+    """Return a tree with the profile of a shape, in which each leaf is the unit basis element of its position.
 
     >>> print(Layout((4, (2, 3)), make_basis_like((4, (2, 3)))))
     (4,(2,3)):(_1@0,(_1@0@1,_1@1@1))

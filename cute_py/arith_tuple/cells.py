@@ -1,12 +1,12 @@
-"""Cells: the text of one element of a tensor, and its width.
+"""Cells: the text that C++ prints for one element of a tensor, padded to the width of the element's type.
 
     %5d        32- and 64-bit integers, integers of 2 and 4 bits          %10.2e   float32, tfloat32
     %3d        bool, 1-bit integers                                       %11.3e   float64
     %8.2f      half, bfloat16, floats of 8 bits and less                  all other types: two blanks and print(x)
 
-C++ chooses by the element's type, so 8- and 16-bit integers and coordinates are not aligned, and cells that overflow
-are not separated. A static number (`_5`) keeps its underscore and has no width.
-Source: cute/util/print.hpp and cute/numeric/numeric_types.hpp (pretty_print); run for every type of the table.
+C++ chooses the format by the element's type. Therefore 8- and 16-bit integers and coordinates are not aligned, and no
+blank separates cells that exceed the width. A static number (`_5`) keeps its underscore and is not padded to a width.
+Source: cute/util/print.hpp and cute/numeric/numeric_types.hpp (pretty_print); C++ was run for every type of the table.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ Elements: TypeAlias = "Callable[..., Cell | str]"
 
 
 def c_float(value: Cell, spec: str) -> str:
-    """A float as printf shows it: Python's text, with printf's sign of a negative nan (halves and floats of 8 bits lose
-    it when they are widened).
+    """Format a float as printf does: Python's text, but with the sign of a negative nan. Halves and 8-bit floats lose
+    that sign when C++ widens them.
 
     >>> c_float(float("nan"), "8.2f"), c_float(-float("nan"), "8.2f"), c_float(1.5, ".1e")
     ('     nan', '    -nan', '1.5e+00')
@@ -90,7 +90,7 @@ def _decimal(value: Cell) -> str:
 
 
 def _rest(value: Cell) -> str:
-    """Types without a width of their own: two blanks and the plain text."""
+    """Return the cell of a type without a width of its own: two blanks and the plain text."""
     return "  " + element_text(value)
 
 
@@ -107,7 +107,7 @@ _CELLS: dict[str, Callable[[Cell], str]] = {
 
 
 def is_number(value: Cell) -> TypeGuard[int | numpy.integer]:
-    """An integer of Python, numpy or ml_dtypes (whose 2- and 4-bit integers are not Python indices)."""
+    """Whether a value is an integer of Python, numpy or ml_dtypes (whose 2- and 4-bit integers have no `__index__`)."""
     return isinstance(value, int) or hasattr(value, "__index__") or str(getattr(value, "dtype", "")) in _SMALL
 
 
@@ -115,7 +115,7 @@ _SMALL = ("int2", "uint2", "int4", "uint4")
 
 
 def element_text(value: Cell) -> str:
-    """The text of one element as C++'s print() shows it.
+    """Return the text that C++'s print() shows for one element.
 
     >>> element_text(Int(4)), element_text(1.5), element_text(True), element_text(ArithTuple(1, Int(2)))
     ('_4', '1.500000', '1', '(1,_2)')
@@ -136,7 +136,7 @@ def element_text(value: Cell) -> str:
 
 
 def cell(value: Cell, dtype: DType | None) -> str:
-    """One element as C++'s print_tensor shows it; `dtype` is the tensor's element type, None for coordinates.
+    """Return the cell that C++'s print_tensor shows for an element of type `dtype`, which is None for coordinates.
 
     >>> cell(42, as_dtype("int32")), cell(42, as_dtype("int8")), cell(1.0, as_dtype("half")), cell(Int(5), None)
     ('   42', '  42', '    1.00', '  _5')
@@ -149,8 +149,8 @@ def cell(value: Cell, dtype: DType | None) -> str:
 
 
 def text(value: Any) -> str:
-    """The text of any value as C++'s print() shows it: tuples without blanks, static integers with an underscore,
-    floats as %f.
+    """Return the text that C++'s print() shows for any value: tuples without blanks, static integers with an
+    underscore, floats as %f.
 
     >>> print(text((Int(4), (2, E(0)))), text(0.5))
     (_4,(2,_1@0)) 0.500000
@@ -167,16 +167,16 @@ def text(value: Any) -> str:
 
 
 def dtype_of(tensor: LayoutLike) -> DType | None:
-    """The element type, which decides the cells; None if the elements are coordinates."""
+    """Return a tensor's element type, which determines the format of its cells; None for coordinates."""
     kind = getattr(tensor, "element_type", None)
     return None if kind in (None, "coordinate") else as_dtype(kind)
 
 
 def slabs(tensor: LayoutLike, show: Callable[..., str], column: int, at: Elements) -> list[str]:
-    """The lines of a tensor of rank 1 to 4. Rank 1 prints an element per line and rank 2 a row per line; `-` and `=`
-    divide the slabs of ranks 3 and 4, with `column` marks for each column. Other ranks have no lines. As in C++, a last
-    mode of size 0 still shows its slab 0. `show` makes the text of the element that `at` returns for the mode
-    indices."""
+    """Return the printed lines of a tensor of rank 1 to 4: one element per line for rank 1, one row per line for rank
+    2. For ranks 3 and 4, rulers of `-` and `=` separate the slabs, with `column` characters for each column. Other
+    ranks have no lines. As in C++, a last mode of size 0 still shows its slab 0. `at` returns the element at the given
+    mode indices, and `show` converts it to text."""
     rank = len(modes(tensor.shape))
     if rank == 1:
         return [show(at(m)) + "\n" for m in range(int(size(tensor)))]
@@ -186,7 +186,7 @@ def slabs(tensor: LayoutLike, show: Callable[..., str], column: int, at: Element
     ruler = column * len(columns)
 
     def slab(place: tuple[int, ...]) -> list[str]:
-        """The slab at a position of the outer modes; the last mode is fixed first."""
+        """Return the lines at these indices of the outer modes, of which the last is fixed first."""
         if len(place) < len(outer):
             mark = "-" if rank - len(place) == 3 else "="
             out: list[str] = []

@@ -1,8 +1,7 @@
-"""Iterators that store nothing. Adding n to an iterator gives an iterator at the integer or coordinate n places further
-on.
+"""Iterators that compute their elements. Adding n, an integer or a coordinate, moves an iterator by n.
 
-A tensor is an iterator and a layout. With `counting_iterator(42)` its elements are integers, with
-`make_inttuple_iter((0, 0))` they are coordinates: implicit tensors, which can be tiled and sliced like any other.
+A tensor consists of an iterator and a layout. With `counting_iterator(42)` its elements are integers; with
+`make_inttuple_iter((0, 0))` they are coordinates. Such implicit tensors can be tiled and sliced like any other tensor.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ __all__ = ["ArithTupleIterator", "CountingIterator", "counting_iterator", "make_
 
 
 class CountingIterator:
-    """The numbers value, value + 1, ... of an element type. Integers wrap around at its width, as in C++.
+    """An iterator over value, value + 1, ... in one element type. Integers wrap around at its width, as in C++.
 
     >>> it = counting_iterator(42)
     >>> print(it + 3, it[4], it.deref())
@@ -46,7 +45,7 @@ class CountingIterator:
         return self.dtype
 
     def deref(self) -> int | float:
-        """The number that the iterator stands for."""
+        """Return the number at the iterator's position."""
         return self.value
 
     def __add__(self, offset: int | float) -> CountingIterator:
@@ -74,7 +73,7 @@ class CountingIterator:
 
 
 def _held(value: int | float, dtype: DType) -> int | float:
-    """Convert the number to a run-time number that a variable of the type can hold."""
+    """Convert a number to the run-time number that a variable of this type would contain."""
     what = f"the start of a counting iterator over {dtype}"
     if dtype.kind == "float" and not is_symbolic(value):
         if is_integer(value):
@@ -94,7 +93,7 @@ def _held(value: int | float, dtype: DType) -> int | float:
 
 
 def _integer_or_symbol(value: int | float, what: str) -> int:
-    """A plain int, or a sympy expression that can be an integer."""
+    """Convert a number to a plain int; keep a sympy expression that can be an integer."""
     return as_leaf(value) if is_symbolic(value) else expect_integer(value, what)
 
 
@@ -121,7 +120,7 @@ class ArithTupleIterator:
         self.coord = coord
 
     def deref(self) -> Element:
-        """The coordinate that the iterator stands for."""
+        """Return the coordinate at the iterator's position."""
         return self.coord
 
     def __add__(self, offset: Operand) -> ArithTupleIterator:
@@ -152,7 +151,7 @@ class ArithTupleIterator:
 
 
 def counting_iterator(value: int | float = 0, dtype: DTypeLike = "int32") -> CountingIterator:
-    """An iterator over the numbers value, value + 1, ...; the element type decides how print_tensor shows them.
+    """Return an iterator over value, value + 1, ...; the element type determines how print_tensor shows the numbers.
 
     >>> print(counting_iterator(5), counting_iterator(5, "float32"))
     counting_iter(5) counting_iter(5.000000)
@@ -161,7 +160,7 @@ def counting_iterator(value: int | float = 0, dtype: DTypeLike = "int32") -> Cou
 
 
 def make_inttuple_iter(*coord: Operand) -> ArithTupleIterator:
-    """An iterator over coordinates: `make_inttuple_iter((0, 0))`, or one argument per mode `make_inttuple_iter(0, 0)`.
+    """Return an iterator over coordinates that starts at one tuple, or at one argument per mode.
 
     >>> print(make_inttuple_iter(0, 0), make_inttuple_iter((0, (Int(1), 2))))
     ArithTuple(0,0) ArithTuple(0,(_1,2))
@@ -172,7 +171,7 @@ def make_inttuple_iter(*coord: Operand) -> ArithTupleIterator:
 
 
 def zero_iterator(profile: Tree) -> ArithTupleIterator:
-    """The iterator at the static origin of a codomain profile."""
+    """Return an iterator at the origin, given the static zeros of a codomain profile."""
     if type(profile) is tuple:
         return ArithTupleIterator(ArithTuple(*profile))
     return ArithTupleIterator(Int(0))

@@ -1,4 +1,4 @@
-"""Ratio: a static rational number. It arises if coordinates are counted in elements of another width.
+"""Ratio: a static rational number, such as a stride of coordinates that are counted in elements of another width.
 
 C++ prints it `_1/_2`. The product with a static integer may be an integer again. The product with a run-time integer is
 truncated to an integer, because a coordinate is an integer.
@@ -21,14 +21,14 @@ _NO_NUMBERS = (bool, float, complex, str, bytes, list, tuple, dict, set, frozens
 
 
 def may_know(other: int | Ratio | sympy.Expr, method: str) -> bool:
-    """Whether an operand may implement this operation itself; numbers, containers and arrays do not know coordinates
-    and ratios."""
+    """Whether an operand's class may implement this operation with a coordinate or a ratio. Numbers, containers and
+    arrays do not."""
     return hasattr(type(other), method) and not isinstance(other, _NO_NUMBERS) and not hasattr(type(other), "__array__")
 
 
 class Ratio(Immutable):
-    """A reduced, static fraction numerator/denominator. Use `ratio(n, d)`, which gives an `Int` if the quotient is an
-    integer.
+    """A static fraction numerator/denominator in lowest terms. Call `ratio(n, d)` to make one; it returns an `Int` if d
+    divides n.
 
     >>> print(ratio(1, 2), ratio(1, 2) * Int(4), ratio(1, 2) * 5)
     _1/_2 _2 2
@@ -131,7 +131,7 @@ class Ratio(Immutable):
 
 
 def ratio(numerator: int, denominator: int) -> Int | Ratio:
-    """n/d: an `Int` if d divides n, else a `Ratio`.
+    """Return n/d: an `Int` if d divides n, otherwise a `Ratio`.
 
     >>> print(ratio(6, 4), ratio(8, 4))
     _3/_2 _2

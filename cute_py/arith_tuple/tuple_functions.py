@@ -1,7 +1,7 @@
 """Functions of nested tuples of integers: products, comparisons, folds, and transposition of modes.
 
-Leaves are those of shapes, strides and coordinates: `Int`, int, sympy expressions, basis elements. A result is static
-if all of its operands are.
+The leaves are those of shapes, strides and coordinates: `Int`, int, sympy expressions and basis elements. A result is
+static if all operands are static.
 
     prefix_product((2,3,4))   (1,2,6)       the strides of a column-major layout
     zip_(((a,b),(c,d)))       ((a,c),(b,d))
@@ -32,7 +32,7 @@ Called = TypeVar("Called")
 
 
 def _expect_function(f: Called, what: str) -> Called:
-    """A function; layouts and swizzles can be called too, with a coordinate."""
+    """Return a function unchanged. Layouts and swizzles are refused, although they can be called with a coordinate."""
     if isinstance(f, (Layout, Swizzle)):
         raise wrong_type(f"{what} must be a function", f)
     return expect_function(f, what)
@@ -40,7 +40,7 @@ def _expect_function(f: Called, what: str) -> Called:
 
 def transform_leaf(f: Callable[..., Tree], t: Tree, *more: Tree) -> Tree:
     """Apply f to every leaf, and keep the profile of t. With several tuples of one profile, apply f to the leaves at
-    each place.
+    the same position.
 
     Raises:
         StaticAssertError: the profiles differ.
@@ -85,7 +85,7 @@ def _checked_leaves(t: Tree, what: str) -> list[Any]:
 
 
 def sum_(t: Tree) -> int:
-    """The sum of all leaves.
+    """Return the sum of all leaves.
 
     >>> sum_((1, (2, Int(3)))), sum_((Int(1), Int(2)))
     (6, Int(3))
@@ -94,7 +94,7 @@ def sum_(t: Tree) -> int:
 
 
 def tuple_max(t: Tree) -> int:
-    """The largest leaf; static if all leaves are.
+    """Return the largest leaf; the result is static if all leaves are static.
 
     Raises:
         InvalidValueError: the tuple has no leaves.
@@ -110,7 +110,7 @@ def tuple_max(t: Tree) -> int:
 
 
 def gcd(*numbers: Tree) -> int:
-    """The greatest common divisor of integers, or of all leaves of tuples; static if all of them are.
+    """Return the greatest common divisor of integers, or of all leaves of tuples; static if all of them are static.
 
     >>> gcd(12, 18), gcd((Int(8), (Int(12), Int(20))))
     (6, Int(4))
@@ -121,7 +121,7 @@ def gcd(*numbers: Tree) -> int:
 
 
 def product_like(t: Tree, guide: Tree) -> Tree:
-    """The products of t's modes at the leaves of the guide.
+    """Return, for each leaf of `guide`, the product of the subtree of t at the same position.
 
     >>> product_like((2, (3, 4)), (0, 0)), product_like((2, (3, 4)), 0)
     ((2, 12), 24)
@@ -136,7 +136,7 @@ def product_like(t: Tree, guide: Tree) -> Tree:
 
 
 def prefix_product(t: Tree, start: int | None = None) -> Tree:
-    """For every leaf, the product of the leaves before it: the strides of a compact column-major layout.
+    """Return, for every leaf, the product of the leaves before it: the strides of a compact column-major layout.
 
     `Layout` differs in one case: it gives a mode with the static extent 1 the static stride 0.
 
@@ -148,7 +148,7 @@ def prefix_product(t: Tree, start: int | None = None) -> Tree:
 
 
 def suffix_product(t: Tree, start: int | None = None) -> Tree:
-    """For every leaf, the product of the leaves after it: the strides of a compact row-major layout.
+    """Return, for every leaf, the product of the leaves after it: the strides of a compact row-major layout.
 
     >>> suffix_product((2, (3, 4)))
     (12, (4, 1))
@@ -158,7 +158,7 @@ def suffix_product(t: Tree, start: int | None = None) -> Tree:
 
 
 def _start(start: int | None) -> Leaf:
-    """The first of the running products: a static 1, or the user's value."""
+    """Return the value at which running products start: a static 1, or the user's value."""
     return Int(1) if start is None else as_leaf(start)
 
 
@@ -173,7 +173,7 @@ def _running(t: Tree, current: Leaf, step: int) -> tuple[Tree, Leaf]:
 
 
 def compact_order(shape: Shape, order: Tree) -> Tree:
-    """The strides of `make_ordered_layout`: compact, and growing in the order of `order`.
+    """Return the strides that `make_ordered_layout` chooses: compact, and increasing in the order of `order`.
 
     >>> compact_order((Int(2), Int(3), Int(4)), (Int(2), Int(0), Int(1)))
     (Int(12), Int(1), Int(3))
@@ -182,10 +182,11 @@ def compact_order(shape: Shape, order: Tree) -> Tree:
 
 
 def shape_mod(shape: Tree, count: int) -> Tree:
-    """The extent that the first `count` elements of a shape cover in each mode; 1 for modes that they do not reach.
+    """Return the extent that the first `count` elements of a shape cover in each mode; 1 for modes that they do not
+    reach.
 
     Raises:
-        StaticAssertError: a mode does not divide the remaining count, nor the count the mode.
+        StaticAssertError: of a mode and the remaining count, neither divides the other.
 
     >>> shape_mod((3, 6, 2, 8), 9), shape_mod((6, 2), 12), shape_mod((Int(6), (Int(2), Int(4))), Int(24))
     ((3, 3, 1, 1), (6, 2), (Int(6), (Int(2), Int(2))))
@@ -208,8 +209,8 @@ def shape_mod(shape: Tree, count: int) -> Tree:
 
 
 def lex_less(a: Tree, b: Tree) -> Int | bool:
-    """Is a before b, compared mode by mode from the first? A prefix is before the longer tuple. The answer is static if
-    the numbers that decide it are.
+    """Return whether a comes before b, comparing mode by mode from the first. A prefix comes before the longer tuple.
+    The result is static if the numbers that decide it are static.
 
     >>> lex_less((1, 9), (2, 0)), lex_less((1, 2), (1, 2)), lex_less((1,), (1, 0))
     (True, False, True)
@@ -218,8 +219,8 @@ def lex_less(a: Tree, b: Tree) -> Int | bool:
 
 
 def colex_less(a: Tree, b: Tree) -> Int | bool:
-    """Is a before b, compared mode by mode from the last? This is the order of the indices of coordinates. The answer
-    is static if the numbers that decide it are.
+    """Return whether a comes before b, comparing mode by mode from the last. Coordinates in this order have ascending
+    indices. The result is static if the numbers that decide it are static.
 
     >>> colex_less((1, 9), (2, 0)), colex_less((2, 0), (1, 9))
     (False, True)
@@ -232,7 +233,7 @@ def _verdict(static: bool, true: bool) -> Int | bool:
 
 
 def _before(a: Tree, b: Tree, step: int) -> tuple[bool, bool]:
-    """(is it known at compile time?, is a before b?)"""
+    """Return (whether the result is known at compile time, whether a comes before b)."""
     check_depth(a)
     check_depth(b)
     if not isinstance(a, tuple) and not isinstance(b, tuple):
@@ -254,8 +255,8 @@ def _negated(verdict: Int | bool) -> Int | bool:
 
 
 def elem_leq(a: Shape, b: Shape) -> Int | bool:
-    """C++'s `!elem_less(b, a)`: true if any element of b is at least the corresponding element of a. The answer is
-    static if all numbers are.
+    """Return C++'s `!elem_less(b, a)`: true if any element of b is at least the corresponding element of a. The result
+    is static if all numbers are static.
 
     >>> elem_leq((1, 2), (1, 2)), elem_leq((3, 3), (1, 2))
     (True, False)
@@ -264,7 +265,7 @@ def elem_leq(a: Shape, b: Shape) -> Int | bool:
 
 
 def elem_gtr(a: Shape, b: Shape) -> Int | bool:
-    """Is every element of b less than the corresponding element of a? This is `elem_less(b, a)`.
+    """Return `elem_less(b, a)`: whether every element of b is less than the corresponding element of a.
 
     >>> elem_gtr((3, 3), (1, 2)), elem_gtr((3, 2), (1, 2))
     (True, False)
@@ -273,7 +274,7 @@ def elem_gtr(a: Shape, b: Shape) -> Int | bool:
 
 
 def elem_geq(a: Shape, b: Shape) -> Int | bool:
-    """C++'s `!elem_less(a, b)`: true if any element of a is at least the corresponding element of b.
+    """Return C++'s `!elem_less(a, b)`: true if any element of a is at least the corresponding element of b.
 
     >>> elem_geq((3, 0), (1, 2)), elem_geq((0, 0), (1, 2))
     (True, False)
@@ -286,7 +287,8 @@ def zip_(first: Layout, *more: Layout) -> Layout: ...
 @overload
 def zip_(first: Tree, *more: Tree) -> Tree: ...
 def zip_(first: Layout | Tree, *more: Layout | Tree) -> Layout | Tree:
-    """Transpose modes of modes: `((a,b),(c,d))` becomes `((a,c),(b,d))`. Several arguments count as the modes of one.
+    """Transpose modes of modes: `((a,b),(c,d))` becomes `((a,c),(b,d))`. Several arguments are treated as the modes of
+    one tuple.
 
     Args:
         first, more: tuples or layouts whose modes have the same rank.
@@ -380,7 +382,8 @@ def transform_layout(first: Layout | Tree, *rest: Layout | Tree | Callable[..., 
 
 
 def _counted(ranges: Sequence[range]) -> Iterator[tuple[int, ...]]:
-    """The tuples of numbers of several ranges, the last one fastest. Unlike `itertools.product`, it stores no range."""
+    """Yield each tuple of numbers from several ranges, the last range fastest. Unlike `itertools.product`, store no
+    range."""
     if not all(ranges):
         return
     at = [one.start for one in ranges]

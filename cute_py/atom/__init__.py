@@ -1,4 +1,4 @@
-"""Atoms: the elements that each thread holds, as in CuTe C++. Read `mma_atom`, `tiled_mma`, `tiled_copy` first."""
+"""CuTe's copy and MMA atoms: which elements each thread holds. Read `mma_atom`, `tiled_mma` and `tiled_copy` first."""
 
 from cute_py.atom.copy_atom import CopyAtom as CopyAtom
 from cute_py.atom.copy_atom import CopyTraits as CopyTraits

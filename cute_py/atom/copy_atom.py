@@ -1,9 +1,9 @@
-"""CopyAtom: one copy instruction, and the threads that hold each bit before and after it.
+"""CopyAtom: one copy instruction, and the thread that has each bit before and after it.
 
-A copy is a function of bits. Three layouts map (thread, bit of that thread) to a bit number: one for the source, one
-for the destination, and a reference layout, which tiles the atom. If the source has a bit in one thread and the
-destination has it in another, the instruction moves it between them. ldmatrix for 16-bit elements, in bits and in
-values of float16:
+An atom describes a copy bit by bit. Three layouts map (thread, bit of that thread) to a bit number: one for the source,
+one for the destination, and a reference layout, by which the atom is tiled. If the source layout assigns a bit number
+to one thread and the destination layout assigns it to another, the instruction moves the bit between these threads.
+This is ldmatrix for 16-bit elements, in bits and in values of float16:
 
     SM75_U32x1_LDSM_N   source       ((8,4),128):((128,0),1)      8 threads give addresses of rows of 16 bytes
                         destination  (32,32):(32,1)               each of 32 threads gets 32 bits
@@ -27,7 +27,7 @@ from cute_py.layout import Layout, recast_layout, size
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CopyTraits:
-    """The traits of a copy instruction, counted in bits: CuTe's Copy_Traits.
+    """CuTe's Copy_Traits: the threads, layouts and registers of a copy instruction, counted in bits.
 
     >>> from cute_py.atom.copy_atoms import COPY_ATOMS
     >>> row = COPY_ATOMS["SM75_U32x4_LDSM_N"]
@@ -61,8 +61,8 @@ class CopyTraits:
 class CopyAtom:
     """A copy instruction that moves values of one type.
 
-    `str` is C++'s print. If `dtype` is None, the atom counts in bits. Two atoms are equal if their operations and types
-    are equal.
+    `str(atom)` is the text that CuTe C++ prints. If `dtype` is None, the layouts count bits. Two atoms are equal if
+    their operations and types are equal.
 
     >>> from cute_py.atom.copy_atoms import copy_atom
     >>> atom = copy_atom("SM75_U32x4_LDSM_N", "half_t")
@@ -95,7 +95,7 @@ class CopyAtom:
 
     @property
     def bits(self) -> int:
-        """Bits of one value."""
+        """Width of one value in bits."""
         return 1 if self.dtype is None else self.dtype.bits
 
     @property
@@ -134,7 +134,7 @@ CopyOperation: TypeAlias = Operation[CopyTraits]
 
 @functools.lru_cache(maxsize=4096)
 def in_values(traits: CopyTraits, dtype: DType | None) -> CopyAtom:
-    """Make the atom of a copy instruction that moves values of a type.
+    """Make the atom of a copy instruction for values of one type.
 
     Raises:
         StaticAssertError: a value is wider than the bits that a thread moves at once.

@@ -1,10 +1,10 @@
 """Every copy atom of CuTe except those of TMA, by C++'s name.
 
-copy_atom("SM75_U32x4_LDSM_N", "half_t")        one atom, of values of a type
+copy_atom("SM75_U32x4_LDSM_N", "half_t")        one atom, for values of one type
 copy_atom("UniversalCopy<uint128_t>", "float")
 COPY_ATOMS["SM75_U32x4_LDSM_N"]                 the row, counted in bits
 
-The rows are counted in bits:
+The layouts of a row count bits:
 
     UniversalCopy, cp.async     one thread, its bits in order
     ldmatrix (LDSM)             a thread of the source gives the address of a row of 16 bytes; the destination is the
@@ -68,7 +68,7 @@ def _bytes(element: DType) -> int:
 
 
 def _typed(operation: CopyOperation, values: Arguments) -> CopyTraits:
-    """UniversalCopy and cp.async: one thread moves one S to one D."""
+    """Make the traits of UniversalCopy or cp.async: one thread moves one value of type S to one of type D."""
     allowed, ptx, header = operation.details
     source, target = values["S"], values["D"]
     facts = {"operation": operation.name, "S": cpp_type_text(source), "D": cpp_type_text(target)}
@@ -114,7 +114,7 @@ def _typed_rows() -> Iterator[CopyOperation]:
 
 
 def _matrix(operation: CopyOperation, values: Arguments) -> CopyTraits:
-    """ldmatrix, stmatrix, movmatrix, shuffles: a warp, the fragment on one side or on both."""
+    """Make the traits of ldmatrix or stmatrix: a warp, with row addresses on one side and a fragment on the other."""
     rows, fragment, store, words, ptx, header = operation.details
     register = (words, "uint32")
     if store:
@@ -123,7 +123,7 @@ def _matrix(operation: CopyOperation, values: Arguments) -> CopyTraits:
 
 
 def row_addresses(matrices: int) -> Layout:
-    """The layout (thread, bit) -> bit of the rows that the threads address, 8 rows for each matrix.
+    """Return the layout (thread, bit) -> bit number for the rows that the threads address, 8 rows for each matrix.
 
     >>> print(row_addresses(1), row_addresses(4))
     ((_8,_4),_128):((_128,_0),_1) (_32,_128):(_128,_1)
@@ -134,7 +134,7 @@ def row_addresses(matrices: int) -> Layout:
 
 
 def matrix_fragment(matrices: int, transposed: bool) -> Layout:
-    """The layout (thread, bit) -> bit of a warp's fragment of 8x8 matrices of 16-bit elements, 1024 bits each.
+    """Return the layout (thread, bit) -> bit number for a warp's fragment of 8x8 matrices of 16-bit elements.
 
     >>> print(matrix_fragment(2, False), matrix_fragment(2, True))
     (_32,(_32,_2)):(_32,(_1,_1024)) ((_4,_8),(_16,_2,_2)):((_256,_16),(_1,_128,_1024))
@@ -148,7 +148,7 @@ def matrix_fragment(matrices: int, transposed: bool) -> Layout:
 
 
 def byte_fragment(matrices: int) -> Layout:
-    """(thread, bit) -> bit of a warp's transposed fragment of 8-bit elements.
+    """Return the layout (thread, bit) -> bit number for a warp's transposed fragment of 8-bit elements.
 
     >>> print(byte_fragment(1))
     ((_4,_8),(_8,_2,_2)):((_256,_8),(_1,_128,_64))
@@ -184,7 +184,7 @@ def _matrix_rows() -> Iterator[CopyOperation]:
 
 
 def _exchange(operation: CopyOperation, values: Arguments) -> CopyTraits:
-    """Register-to-register copies, and copies of plain wide words, with source and destination as given."""
+    """Make the traits of movmatrix, a shuffle or another copy whose layouts the operation's details list."""
     return _traits(operation, values, *operation.details)
 
 
@@ -214,7 +214,7 @@ _TMEM_SHAPES: Final = ((16, 256, 32), (16, 128, 64), (16, 64, 128), (16, 32, 128
 
 
 def tmem_fragment(lanes: int, bits: int, repeat: int) -> Layout:
-    """(thread, bit) -> bit number of a tensor-memory load's result, for each thread of a warp.
+    """Return the layout (thread, bit) -> bit number for the result of a warp's tensor-memory load.
 
     >>> print(tmem_fragment(16, 256, 1), tmem_fragment(32, 32, 2))
     ((_4,_8),(_64,_2)):((_64,_256),(_1,_2048)) (_32,_64):(_64,_1)
@@ -321,7 +321,7 @@ def _operations() -> dict[str, CopyOperation]:
 
 @functools.lru_cache(maxsize=4096)
 def copy_traits(name: str) -> CopyTraits:
-    """The row of an operation, counted in bits.
+    """Return the traits of a copy operation, counted in bits.
 
     Args:
         name: the name in C++, such as `UniversalCopy<uint128_t>` or `SM75_U32x4_LDSM_N`.
@@ -353,13 +353,12 @@ def _atom(name: str, dtype: DType | None) -> CopyAtom:
 
 
 def copy_atom(name: str | CopyAtom, dtype: object = None, *, arch: str | None = None) -> CopyAtom:
-    """Make the atom of a copy operation that moves values of a type.
+    """Make the atom of a copy operation for values of one type.
 
     Args:
         name: C++'s operation with its template arguments, or `Copy_Atom<operation,type>`. An atom is
             returned unchanged if `dtype` is None, and otherwise with that type.
-        dtype: the element type of a value (any type that `as_dtype` accepts, and C++'s names); None: the atom counts in
-            bits.
+        dtype: the type of a value (any type that `as_dtype` accepts, or C++'s name); None: the layouts count bits.
         arch: the target architecture, such as `sm_90a` or CuTe's `sm90`; default any.
     Raises:
         InvalidValueError: the operation or type does not exist, or the architecture lacks the instruction;

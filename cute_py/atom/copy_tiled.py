@@ -1,11 +1,11 @@
-"""Execute a tiled copy in numpy: every element passes through the lanes of its instruction.
+"""Execute a tiled copy in numpy: every element passes through the registers of the lanes that move it.
 
     registers of the source       src at partition_S        (thread, value)
     the instruction               value with reference number r of the source -> value r of the destination
     registers of the destination  dst at partition_D        (thread, value)
 
 The reference numbers come from the atom's three layouts. The layouts of movmatrix do not show its transposition, so it
-is executed as the PTX ISA defines it: thread t holds two elements of row t / 4, and gets two of column t / 4.
+is executed as the PTX ISA defines it: thread t holds two elements of row t / 4, and receives two of column t / 4.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ else:
 
 
 def copy_registers(atom: CopyAtom, registers: ArrayLike) -> Array:
-    """Execute a copy instruction on its source values, and return the values that each lane holds afterwards.
+    """Execute a copy instruction on its source values, and return the values in each lane's registers afterwards.
 
     Args:
         atom: a copy atom with an element type.
@@ -69,7 +69,7 @@ def copy_registers(atom: CopyAtom, registers: ArrayLike) -> Array:
 
 
 def _transposed(registers: Array) -> Array:
-    """movmatrix.trans: 8 rows of 8 elements of 16 bits, two in each thread."""
+    """Execute movmatrix.trans on 8 rows of 8 elements of 16 bits, of which each thread holds two."""
     last = np.ascontiguousarray(np.moveaxis(registers, 1, -1))
     halves = last.view(np.uint16)
     if halves.shape[-1] != 2:
@@ -84,7 +84,7 @@ def _transposed(registers: Array) -> Array:
 
 
 def _indices(copy: TiledCopy, side: Side, shape: tuple[int, ...]) -> Array:
-    """The index of every value in a row-major array; -1 for values beyond the array.
+    """Return the index of every value in a row-major array; -1 for values beyond the array.
 
     Axes: threads of the atom, values, other threads, atoms of a tile, tiles.
     """
@@ -104,7 +104,7 @@ def _indices(copy: TiledCopy, side: Side, shape: tuple[int, ...]) -> Array:
 
 
 def _inside(copy: TiledCopy, side: Side, extents: tuple[int, ...]) -> Array:
-    """The coordinates of the values within the array, one mode at a time."""
+    """Return which values lie within the array, comparing one mode of their coordinates at a time."""
     found: Any = True
     for mode, extent in enumerate(extents):
         strides = tuple(Int(int(i == mode)) for i in range(len(extents)))
@@ -119,7 +119,7 @@ def copy_tiled(tiled_copy: TiledCopy, src: ArrayLike, dst: Array | None = None) 
         tiled_copy: the copy; its tile need not divide the array. Elements beyond the array are neither read nor
             written.
         src: an array of at least the tile's rank, with elements as wide as the copy's values.
-        dst: an array of the same shape, which is written; default a new array of zeros.
+        dst: the array to write, of the same shape; default a new array of zeros.
     Returns:
         dst.
     Raises:

@@ -1,8 +1,7 @@
-"""Element types of atoms, by their names in CuTe C++.
+"""Element types of atoms, and their names in CuTe C++.
 
-An operand of an instruction holds elements of one of three kinds: a plain type (`half_t`), a complex one
-(`complex<tfloat32_t>`), or the stored elements of a sparse matrix: `sparse_elem<2, half_t>` stands for two elements of
-the matrix, one of them stored.
+The elements of an operand have a plain type (`half_t`), a complex type (`complex<tfloat32_t>`), or the type of a sparse
+matrix's stored elements: one `sparse_elem<2, half_t>` stands for two elements of the matrix, one of which is stored.
 
     C++ source                       here                             recorded text
     half_t                           DType('float16')                 float16
@@ -22,7 +21,7 @@ from cute_py.dtypes import DType, as_dtype
 
 @dataclass(frozen=True, slots=True)
 class SparseElement:
-    """One stored element that stands for `ratio` elements of the matrix.
+    """The type of a sparse matrix's stored elements, each of which stands for `ratio` elements of the matrix.
 
     >>> print(SparseElement(2, as_dtype("half_t")))
     sparse_elem<2,float16>
@@ -33,7 +32,7 @@ class SparseElement:
 
     @property
     def bits(self) -> int:
-        """Bits of one stored element."""
+        """Width of one stored element in bits."""
         return self.stored.bits
 
     @property
@@ -48,7 +47,7 @@ ElementType: TypeAlias = DType | SparseElement
 
 
 def stored_type(element: ElementType) -> DType:
-    """The type of the stored values; for a sparse element, the type of its values."""
+    """Return the type of the stored values: the type itself, or for a sparse element, the type of its values."""
     return element.stored if isinstance(element, SparseElement) else element
 
 
@@ -98,7 +97,7 @@ _MORE: Final = (COMPLEX_HALF, COMPLEX_BFLOAT, COMPLEX_TF32, UE4M3, UINT128, GAUS
 
 
 def cpp_type_text(element: ElementType | None) -> str:
-    """The recorded text of an element type; `void` for no type.
+    """Return the name of an element type in recorded tables; `void` for None.
 
     >>> cpp_type_text(as_dtype("float_e2m1_t")), cpp_type_text(as_dtype("uint1b_t")), cpp_type_text(None)
     ('float4_e2m1', 'b1', 'void')
@@ -109,7 +108,7 @@ def cpp_type_text(element: ElementType | None) -> str:
 
 
 def cpp_spelling(element: DType) -> str:
-    """An element type as CuTe C++ spells it.
+    """Return the name of an element type in CuTe C++.
 
     >>> cpp_spelling(as_dtype("float32")), cpp_spelling(as_dtype("int8")), cpp_spelling(COMPLEX_HALF)
     ('float', 'int8_t', 'cutlass::complex<half_t>')
@@ -127,7 +126,7 @@ def _named(name: str) -> DType:
 
 
 def element_type(name: object) -> DType:
-    """Return the element type for a C++ name, a recorded text, or any type that `as_dtype` accepts.
+    """Return the element type for a C++ name, a name in recorded tables, or any type that `as_dtype` accepts.
 
     Raises:
         InvalidValueError: the type does not exist; InvalidTypeError: the object is not a type.

@@ -1,7 +1,7 @@
-"""Evidence for each operation's row: measured on a device, assembled, or only compared with C++.
+"""Evidence for the row of each operation: measured on a device, assembled by ptxas, or only compared with CuTe C++.
 
-`evidence.txt` beside this module has a line for each operation with more evidence than C++'s source. `python -m
-benchmarks.silicon record` writes it, and docs/measurements/atoms-h200.md describes the measurements.
+`evidence.txt` beside this module has a line for each operation that was also executed or assembled.
+`python -m benchmarks.silicon record` writes it, and docs/measurements/atoms-h200.md describes the measurements.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _SENTENCES: Final[Mapping[str, str]] = {
 
 @functools.cache
 def _lines() -> tuple[str, Mapping[str, str]]:
-    """Return (the device and assembler of the measurements, operation -> evidence)."""
+    """Return the device and assembler of the measurements, and a mapping operation -> evidence."""
     first, *lines = resources.files("cute_py.atom").joinpath("evidence.txt").read_text().splitlines()
     pairs = (line.partition(" ") for line in lines)
     return first.lstrip("# "), {operation: verdict for verdict, _, operation in pairs}
 
 
 def evidence_of(atom: MmaAtom | CopyAtom | CopyTraits) -> str:
-    """Evidence for an atom's row, as a sentence without a full stop.
+    """Return the evidence for an atom's row, as a sentence without a full stop.
 
     >>> from cute_py.atom import mma_atom
     >>> evidence_of(mma_atom("SM80_16x8x16_F32F16F16F32_TN")).partition(":")[0]

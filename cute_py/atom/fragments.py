@@ -1,13 +1,14 @@
-"""Fragments: the part of a partitioned tensor that one thread keeps in registers, as descriptors, or in tensor memory.
+"""Fragments: one thread's part of a partitioned tensor, in registers, as descriptors, or in tensor memory.
 
-    value        compact: the atom's values first, then the other modes in the order of the partition's strides
-    smem_desc    an iterator of descriptors; the atom's mode becomes 1:0, the others count 16-byte units
-    tmem         tensor memory: lanes and columns that the instruction expects
+    value        registers: compact, the atom's values first, then the modes in the order of the partition's strides
+    smem_desc    an iterator over descriptors; the atom's mode becomes 1:0, the other modes count 16-byte units
+    tmem         tensor memory: the lanes and columns that the instruction expects
 
-Tensor memory has 128 lanes and 512 columns of 32 bits. An M of 128 takes all lanes. An M of 64 takes half of each
-warp's 32 lanes; the next tile takes the other half (Interleaved), or the other half stays free (NonInterleaved). With
-two CTAs, each holds half of M; if half of M is 64 rows, the halves of N lie one above the other (2x2). The layouts are
-first made with lanes of stride 1 and columns of stride 128, and then converted to addresses of elements.
+Tensor memory has 128 lanes and 512 columns of 32 bits. With M = 128, a tile takes all lanes. With M = 64, it takes half
+of each warp's 32 lanes; the next tile takes the other half (Interleaved), or the other half stays free
+(NonInterleaved). With two CTAs, each holds half of M; if that half has 64 rows, the second half of N takes lanes 64 to
+127 (2x2). This module first makes layouts with lane stride 1 and column stride 128, and then converts their strides to
+elements.
 
 Source: cute/layout.hpp (make_fragment_like), cute/atom/mma_atom.hpp (make_fragment_A|B|C), mma_traits_sm90_gmma.hpp
 (smem_desc), mma_traits_sm100_frag.hpp (tmem_frg); cute/arch/tmem_allocator_sm100.hpp.
@@ -53,8 +54,7 @@ CAPACITY_BITS: Final = 128 * 512 * 32
 
 
 def lane_stride(bits: int) -> int:
-    """The distance of two lanes in element addresses: 2**16 for 32-bit elements, and twice as much for each halving of
-    the width.
+    """Return the distance between two lanes in elements: 2**16 if they have 32 bits, 2**17 if 16 bits, and so on.
 
     >>> lane_stride(32), lane_stride(16)
     (65536, 131072)
@@ -63,14 +63,14 @@ def lane_stride(bits: int) -> int:
 
 
 def tensor_memory_fragment(kind: FragmentType, shape: Any) -> Tensor:
-    """A tensor in tensor memory at address 0, for a partition ((M,N), tiles of M, tiles of N, ...).
+    """Make a tensor in tensor memory, at address 0, for a partition ((M,N), tiles of M, tiles of N, ...).
 
     Args:
         kind: C++'s fragment type, `tmem_frg`.
         shape: the static shape of the partition.
     Raises:
         StaticAssertError: the fragment needs more tensor memory than exists, or the instruction lacks the shape; the
-            text is C++'s.
+            message is that of C++'s static_assert.
 
     >>> from cute_py.atom.mma_atoms import mma_atom
     >>> kind = mma_atom("SM100_MMA_F16BF16_SS<half_t,half_t,float,128,64,K,K>").fragment_type("C")
@@ -106,13 +106,13 @@ def tensor_memory_fragment(kind: FragmentType, shape: Any) -> Tensor:
 
 
 def _tiles(shape: Parted, step: int) -> Layout:
-    """The modes after the first, compact, with `step` tiles between neighbours."""
+    """Return a compact layout of the modes after the first, with its strides multiplied by `step`."""
     rest = take(shape, 1, int(rank(shape)))
     return Layout(rest, map_leaves(lambda d: d * Int(step), Layout(rest).stride))
 
 
 def compact_like(shape: IntTuple, stride: Tree) -> Layout:
-    """A column-major layout of a mode; its static stride-0 modes keep stride 0.
+    """Return a column-major layout with this shape, in which modes of static stride 0 keep the stride 0.
 
     >>> print(compact_like((Int(2), Int(4), Int(2)), (Int(8), Int(0), Int(1))))
     (_2,_4,_2):(_1,_0,_2)
@@ -127,10 +127,10 @@ def compact_like(shape: IntTuple, stride: Tree) -> Layout:
 
 
 def fragment_layout(layout: LayoutLike) -> Layout:
-    """The layout of registers for a partition; `make_fragment_like` calls it for a layout.
+    """Return the layout of registers for a partition's layout, as `make_fragment_like` does.
 
-    The first mode, an atom's values, is column-major for any strides; the other modes follow in the order of their
-    strides. A layout with fewer than two modes, or with run-time extents, becomes compact.
+    The first mode has the atom's values and becomes column-major, whatever its strides. The other modes follow in the
+    order of their strides. A layout with fewer than two modes, or with run-time extents, becomes compact column-major.
 
     >>> from cute_py.layout import static
     >>> print(fragment_layout(static(Layout(((2, 2), 4, 8), ((64, 1), 512, 2)))))
@@ -155,10 +155,11 @@ def make_fragment_like(thing: LayoutLike, dtype: DTypeLike) -> Tensor: ...
 @overload
 def make_fragment_like(thing: Tensor, dtype: DTypeLike | None = None) -> Tensor: ...
 def make_fragment_like(thing: LayoutLike, dtype: DTypeLike | None = None) -> Layout | Tensor:
-    """Make registers in the shape of a partition, and keep the partition's order where a fragment can.
+    """Make registers in the shape of a partition; the modes after the first keep the order of the partition's strides.
 
     Args:
-        thing: a layout, which gives the fragment's layout, or a tensor, which gives a tensor of registers at address 0.
+        thing: a layout, for which the result is the fragment's layout, or a tensor, for which the result is a tensor of
+            registers at address 0.
         dtype: the element type of the registers; default the tensor's type.
     Raises:
         InvalidTypeError: the object is neither a layout nor a tensor, or the tensor has no element type and none is
@@ -181,8 +182,7 @@ def make_fragment_like(thing: LayoutLike, dtype: DTypeLike | None = None) -> Lay
 
 
 def make_tensor_like(thing: LayoutLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Registers in the shape and the order of a tensor: a compact layout whose strides ascend in the same order as the
-    tensor's.
+    """Make registers in the shape of a tensor; their layout is compact, with strides in the same order as the tensor's.
 
     >>> from cute_py.layout import static
     >>> from cute_py.tensor import make_gmem_ptr
@@ -208,7 +208,7 @@ def recast_ptr(pointer: Pointer | TmemPointer, dtype: DTypeLike) -> Pointer | Tm
 
     Raises:
         InvalidTypeError: the argument is not a pointer.
-        InvalidValueError: the pointer lies inside a byte, but the new elements begin at whole bytes.
+        InvalidValueError: the pointer points inside a byte, but the new elements begin at whole bytes.
 
     >>> from cute_py.tensor import make_smem_ptr
     >>> print(recast_ptr(make_smem_ptr(1024, "half"), "uint128_t"))
@@ -220,15 +220,15 @@ def recast_ptr(pointer: Pointer | TmemPointer, dtype: DTypeLike) -> Pointer | Tm
 
 
 def register_tensor(dtype: DTypeLike, layout: Layout) -> Tensor:
-    """A tensor of registers at address 0, because registers have no address."""
+    """Make a tensor of registers. Its address is 0, because registers have no address."""
     return make_tensor(make_rmem_ptr(0, element_type(dtype)), layout)
 
 
 def check_partitioned(part: LayoutLike, atom: MmaAtom, operand: str) -> None:
-    """Refuse anything but a partition of this operand, (V,M,N) with V the atom's values.
+    """Refuse a tensor that is not a partition (V,M,N,...) of this operand, where V is the number of the atom's values.
 
     Raises:
-        StaticAssertError: as C++'s make_fragment_A, _B and _C.
+        StaticAssertError: a condition of C++'s make_fragment_A, _B or _C fails.
     """
     expect(atom, MmaAtom, "the atom of a fragment")
     layout = domain_of(part)
@@ -241,7 +241,7 @@ def check_partitioned(part: LayoutLike, atom: MmaAtom, operand: str) -> None:
 
 
 def make_fragment_C(atom: MmaAtom, part: LayoutLike) -> Tensor:
-    """The accumulator of a partition of C: compact registers, or tensor memory.
+    """Make the accumulator for a partition of C: compact registers, or tensor memory.
 
     >>> from cute_py.atom.mma_atoms import mma_atom
     >>> from cute_py.layout import static
@@ -257,7 +257,7 @@ def make_fragment_C(atom: MmaAtom, part: LayoutLike) -> Tensor:
 
 
 def make_fragment_A(atom: MmaAtom, part: LayoutLike) -> Tensor:
-    """The fragment of a partition of A: registers, descriptors, or tensor memory, as the instruction requires.
+    """Make the fragment for a partition of A: registers, descriptors, or tensor memory, as the instruction requires.
 
     >>> from cute_py.atom import make_tiled_mma
     >>> from cute_py.layout import Layout, LayoutRight
@@ -270,7 +270,7 @@ def make_fragment_A(atom: MmaAtom, part: LayoutLike) -> Tensor:
 
 
 def make_fragment_B(atom: MmaAtom, part: LayoutLike) -> Tensor:
-    """The fragment of a partition of B.
+    """Make the fragment for a partition of B: registers or descriptors, as the instruction requires.
 
     >>> from cute_py.atom.mma_atoms import mma_atom
     >>> from cute_py.layout import static
@@ -293,10 +293,10 @@ def _make_operand(atom: MmaAtom, part: LayoutLike, operand: str) -> Tensor:
 
 
 def descriptor_tensor(atom: MmaAtom, kind: FragmentType, part: LayoutLike) -> Tensor:
-    """Descriptors of the tiles of an operand in shared memory, one for each instruction.
+    """Make a tensor of descriptors for the tiles of an operand in shared memory, one for each instruction.
 
     Raises:
-        StaticAssertError: not in shared memory, or a layout that no descriptor can express.
+        StaticAssertError: the operand is not in shared memory, or no descriptor can express its layout.
     """
     name, make = ("GMMA", make_gmma_desc) if atom.arch == "sm90" else ("UMMA", make_umma_desc)
     if not isinstance(part, Tensor) or not isinstance(part.engine, Pointer) or part.engine.space != "smem":

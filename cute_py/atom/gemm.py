@@ -1,14 +1,14 @@
-"""D = A * B + C in numpy, through the registers of a tiled MMA.
+"""Compute D = A * B + C in numpy, through the registers of a tiled MMA.
 
-Each thread gets its parts of A and B from `partition_A` and `partition_B`. An atom assembles the registers of its
-threads by its thread-value layouts, multiplies, and distributes the sums by C's layout. The layouts alone determine the
-place of an element, so a wrong layout gives wrong products.
+Each thread gets its parts of A and B from `partition_A` and `partition_B`. The thread-value layouts of an atom
+determine which matrix element each register of its threads contains. The atom multiplies the matrices, and distributes
+the sums by C's layout. Nothing else determines the position of an element, so a wrong layout gives wrong products.
 
     registers of A   A[m, k] at thrfrg_A                    (ThrV, ThrM, ThrK, FrgV, RestM, RestK)
     one atom's A     registers at ALayout(ThrV, FrgV)       (AtomM, AtomK)
 
-Products are summed exactly, integers as integers and floats as float64, and rounded once to C's type. A sparse A is
-given in stored form, with its metadata: the place in its group for every stored element.
+Integers are summed as integers, floats as float64, and the sums are rounded once to C's type. A sparse A is passed in
+stored form, with metadata that gives the position of every stored element in its group.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _COLUMN = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class SparseGroup:
-    """Storage of a sparse A: `kept` of every `group` elements of K are stored, in runs of `unit`.
+    """Storage of a sparse A: of every `group` elements along K, `kept` are stored, in runs of `unit` elements.
 
     >>> SparseGroup.of(mma_atom("SM90::GMMA::SPARSE::GMMA_64x8x32_F16F16F16_SS"))
     SparseGroup(group=4, kept=2, unit=1)
@@ -52,7 +52,7 @@ class SparseGroup:
 
     @classmethod
     def of(cls, atom: MmaAtom) -> SparseGroup:
-        """The group of a sparse atom: 1 of 2 for tf32, 4 of 8 in pairs for two fp4 in a byte, otherwise 2 of 4.
+        """Return the group of a sparse atom: 1 of 2 for tf32; 4 of 8, in pairs, for packed fp4; otherwise 2 of 4.
 
         Raises:
             InvalidTypeError: the atom takes a dense A.
@@ -66,13 +66,13 @@ class SparseGroup:
 
 
 def compress(atom: str | MmaAtom, a: ArrayLike) -> tuple[Array, Array]:
-    """Compress a matrix with enough zeros to the form that a sparse MMA stores.
+    """Compress a matrix with enough zeros to the stored form of a sparse MMA.
 
     Args:
         atom: a sparse MMA atom.
         a: (M, K); at most half of the elements of each group are nonzero.
     Returns:
-        (stored, metadata): (M, K/2) elements, and their (M, K/2/unit) positions in the groups, in units.
+        (stored, metadata): the stored elements (M, K/2), and the position of each unit in its group (M, K/2/unit).
     Raises:
         InvalidValueError: a group has too many nonzero elements, or K is not a multiple of the group.
 
@@ -105,7 +105,7 @@ def expand(atom: str | MmaAtom, stored: ArrayLike, metadata: ArrayLike) -> Array
     """Expand the stored elements of a sparse MMA to the matrix (M, K): the inverse of `compress`.
 
     Raises:
-        InvalidValueError: the metadata has another shape, or a position lies outside its group.
+        InvalidValueError: the metadata has another shape, or a position is outside its group.
 
     >>> expand("SM90::GMMA::SPARSE::GMMA_64x8x32_F16F16F16_SS", [[7, 5]], [[1, 3]]).tolist()
     [[0, 7, 0, 5]]
@@ -144,10 +144,10 @@ def _matrix(value: ArrayLike, what: str) -> Array:
 
 
 def _checked(matrix: Array, element: ElementType, what: str) -> Array:
-    """The matrix in the arithmetic of the sum, rounded to the operand's type.
+    """Round a matrix to the operand's type, and convert it to the type in which sums are computed.
 
     Raises:
-        InvalidTypeError: numbers of another kind; InvalidValueError: integers out of range.
+        InvalidTypeError: the elements are of another kind; InvalidValueError: an integer is out of range.
     """
     dtype = stored_type(element)
     if matrix.dtype.kind == "c" and dtype.kind != "complex":
@@ -170,7 +170,7 @@ def _checked(matrix: Array, element: ElementType, what: str) -> Array:
 
 
 def _places(mma: TiledMma, operand: Operand, rows: int, columns: int) -> tuple[Array, Array, tuple[int, ...]]:
-    """Row and column of every register of an operand, and the extents (ThrV,Thr,Thr,FrgV,Rest,Rest)."""
+    """Return the row and column of every register of an operand, and the extents (ThrV,Thr,Thr,FrgV,Rest,Rest)."""
     first, second = MODES[operand]
     exact = rows % int(mma.tile_size(first)) == 0 and columns % int(mma.tile_size(second)) == 0
     extent = (Int(rows), Int(columns)) if exact else (rows, columns)
@@ -186,7 +186,7 @@ def _places(mma: TiledMma, operand: Operand, rows: int, columns: int) -> tuple[A
 
 
 def _atom_matrix(mma: TiledMma, operand: Operand, matrix: Array) -> Array:
-    """The operand assembled from its atoms: ((AtomM, ThrM, RestM), (AtomK, ThrK, RestK))."""
+    """Return the operand, assembled from its atoms: ((AtomM, ThrM, RestM), (AtomK, ThrK, RestK))."""
     row, column, extents = _places(mma, operand, *matrix.shape)
     inside = (row < matrix.shape[0]) & (column < matrix.shape[1])
     registers = np.where(inside, matrix[np.where(inside, row, 0), np.where(inside, column, 0)], 0)
@@ -202,7 +202,7 @@ def _atom_matrix(mma: TiledMma, operand: Operand, matrix: Array) -> Array:
 
 
 def _sums_of_bits(atom: MmaAtom, a: Array, b: Array) -> Array:
-    """Products of one-bit elements: how many bits of a AND b, or of a XOR b, are set."""
+    """Return the products of one-bit matrices: the number of set bits of a AND b, or of a XOR b."""
     both: Array = a @ b.T
     if "XORPOPC" not in atom.name:
         return both
@@ -220,19 +220,20 @@ def gemm(
     scale_a: ArrayLike | None = None,
     scale_b: ArrayLike | None = None,
 ) -> Array:
-    """Compute D = A * B + C as a tiled MMA does, every element through its thread's registers.
+    """Compute D = A * B + C as a tiled MMA does: every element passes through a thread's registers.
 
     Args:
         tiled_mma: the MMA; its tile need not divide the operands. Elements beyond them count as 0.
         a: (M, K); for a sparse MMA, the stored elements (M, K/2). b: (N, K). c: (M, N), default zeros; it is not
             changed.
         metadata: the metadata of a sparse A, as `compress` returns it.
-        scale_a, scale_b: scale factors (M, K/V) and (N, K/V) of a block-scaled MMA, V its `sf_vec_size`.
+        scale_a, scale_b: scale factors (M, K/V) and (N, K/V) of a block-scaled MMA, where V is its `sf_vec_size`.
     Returns:
-        (M, N) of C's element type; sums are exact before they are rounded to it.
+        D of shape (M, N), with C's element type. Sums are rounded once, to that type.
     Raises:
         InvalidTypeError, InvalidValueError: an operand is not a matrix, extents or types do not fit, or metadata is
-            missing. Complex operands with real sums are refused too, because tcgen05 keeps the parts apart.
+            missing. Complex operands with real sums are refused too, because tcgen05 stores the real and imaginary
+            parts separately.
 
     >>> import numpy as np
     >>> from cute_py.atom.tiled_mma import make_tiled_mma
@@ -272,12 +273,12 @@ def gemm(
 
 
 def _not_empty(matrix: Array) -> Array:
-    """The matrix, with zeros where it has no rows or no columns: an empty sum is 0."""
+    """Return the matrix, with a row or column of zeros if it has none: an empty sum is 0."""
     return matrix if matrix.size else np.zeros((max(matrix.shape[0], 1), max(matrix.shape[1], 1)), matrix.dtype)
 
 
 def _compute_type(atom: MmaAtom, operand: str) -> ElementType:
-    """The type that an operand's numbers have: SM120 holds narrow floats in containers of 8 and 4 bits."""
+    """Return the type of an operand's values. SM120 stores narrow floats in containers of 8 or 4 bits."""
     narrow: ElementType | None = atom.template_args.get(f"{operand.lower()}_type")
     return narrow or atom.types[operand]
 

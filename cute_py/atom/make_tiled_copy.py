@@ -1,9 +1,9 @@
-"""Make tiled copies from thread and value layouts, to match a tiled MMA or another copy, or from offsets in memory.
+"""Make tiled copies from thread and value layouts, from a tiled MMA or another copy to match, or from memory offsets.
 
-    make_tiled_copy(atom, threads, values)        threads and values each placed in the tile
+    make_tiled_copy(atom, threads, values)        layouts place the threads, and the values of each thread, in the tile
     make_tiled_copy_A|B|C(atom, tiled_mma)        each thread copies its part of the MMA
     make_tiled_copy_C_atom(atom, tiled_mma)       the same, with one atom's values at a time
-    make_tiled_copy_S|D(atom, tiled_copy)         the source (destination) of another copy
+    make_tiled_copy_S|D(atom, tiled_copy)         the threads and values of another copy's source (destination)
     make_cotiled_copy(atom, layout_TV, data)      (thread, value) -> offset in the memory of `data`
     make_tmem_copy(atom, tensor)                  four warps over a tensor in tensor memory
 
@@ -66,7 +66,8 @@ def make_tiled_copy(
         thr_layout: (m, n) -> thread index; a shape is column-major. val_layout: (m, n) -> value index; default: one
             value.
     Raises:
-        StaticAssertError: there are fewer threads or values than the atom has; the text is C++'s.
+        StaticAssertError: there are fewer threads or values than the atom has; the message is that of C++'s
+            static_assert.
 
     >>> from cute_py.atom.copy_atoms import copy_atom
     >>> copy = make_tiled_copy(copy_atom("UniversalCopy<uint128_t>", "half"), Layout((32, 4), (4, 1)), Layout((1, 8)))
@@ -84,7 +85,7 @@ def make_tiled_copy(
 
 
 def make_tiled_copy_A(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    """A tiled copy in which each thread copies its part of A in a tiled MMA.
+    """Make a tiled copy in which each thread copies its part of A in a tiled MMA.
 
     >>> from cute_py.atom.copy_atoms import copy_atom
     >>> from cute_py.atom.tiled_mma import make_tiled_mma
@@ -97,7 +98,7 @@ def make_tiled_copy_A(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
 
 
 def make_tiled_copy_B(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    """A tiled copy in which each thread copies its part of B in a tiled MMA.
+    """Make a tiled copy in which each thread copies its part of B in a tiled MMA.
 
     >>> from cute_py.atom import copy_atom, make_tiled_mma
     >>> mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN")
@@ -109,7 +110,7 @@ def make_tiled_copy_B(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
 
 
 def make_tiled_copy_C(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    """A tiled copy in which each thread copies its part of C in a tiled MMA.
+    """Make a tiled copy in which each thread copies its part of C in a tiled MMA.
 
     >>> from cute_py.atom import copy_atom, make_tiled_mma
     >>> mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN")
@@ -121,7 +122,7 @@ def make_tiled_copy_C(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
 
 
 def make_tiled_copy_S(atom: str | CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
-    """A tiled copy with the threads and values of another copy's source.
+    """Make a tiled copy with the threads and values of another copy's source.
 
     >>> from cute_py.atom import copy_atom
     >>> one = copy_atom("UniversalCopy<float>", "float")
@@ -134,7 +135,7 @@ def make_tiled_copy_S(atom: str | CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
 
 
 def make_tiled_copy_D(atom: str | CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
-    """A tiled copy with the threads and values of another copy's destination.
+    """Make a tiled copy with the threads and values of another copy's destination.
 
     >>> from cute_py.atom import copy_atom
     >>> one = copy_atom("UniversalCopy<float>", "float")
@@ -147,7 +148,7 @@ def make_tiled_copy_D(atom: str | CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
 
 
 def _extracted(atom: CopyAtom, layout_tv: Layout, shape: tuple[int, ...]) -> TiledCopy:
-    """The smallest tile of a shape that holds all elements of (thread, value), and the layout within it."""
+    """Make a tiled copy whose tile is the smallest part of `shape` that contains all elements of `layout_tv`."""
     tiler = []
     for mode in range(len(shape)):
         strides = tuple(Int(int(i == mode)) for i in range(len(shape)))
@@ -157,7 +158,7 @@ def _extracted(atom: CopyAtom, layout_tv: Layout, shape: tuple[int, ...]) -> Til
 
 
 def make_tiled_copy_C_atom(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    """The smallest tiled copy that C of a tiled MMA can be retiled for: one atom's values per thread.
+    """Make the smallest tiled copy for which C of a tiled MMA can be retiled: each thread has one atom's values.
 
     Raises:
         StaticAssertError: the atom has more values than the MMA gives a thread.
@@ -180,13 +181,13 @@ def make_tiled_copy_C_atom(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCo
 
 
 def make_cotiled_copy(atom: str | CopyAtom, atom_layout_TV: Layout, data_layout: Layout) -> TiledCopy:
-    """Make a tiled copy from offsets: the layout says which address each thread reads for each value.
+    """Make a tiled copy from a layout that gives the memory offset of each value of each thread.
 
     Args:
         atom_layout_TV: (thread, value) -> offset in the memory of `data_layout`.
         data_layout: the tensor's layout, coordinates -> offset.
     Raises:
-        StaticAssertError: an offset does not occur in the data; the text is C++'s.
+        StaticAssertError: an offset does not occur in the data; the message is that of C++'s static_assert.
 
     >>> from cute_py.atom.copy_atoms import copy_atom
     >>> data = static(Layout((8, 32), (32, 1)))
@@ -217,10 +218,10 @@ def make_cotiled_copy(atom: str | CopyAtom, atom_layout_TV: Layout, data_layout:
 
 
 def make_tmem_copy(atom: str | CopyAtom, tensor: Tensor) -> TiledCopy:
-    """A tiled copy of four warps over a tensor in tensor memory, each warp in its own 32 lanes.
+    """Make a tiled copy of four warps for a tensor in tensor memory, in which each warp accesses its own 32 lanes.
 
     Args:
-        atom: a tensor-memory copy, by name or as an atom of the tensor's width.
+        atom: a tensor-memory copy, as a name or as an atom for values of the tensor's width.
         tensor: a tensor in tensor memory, such as `partition_fragment_C` returns.
     Raises:
         StaticAssertError: the tensor has another memory space or width, or the instruction does not cover its shape.

@@ -1,15 +1,15 @@
-"""MmaAtom: one matrix-multiply instruction, and the elements that each thread holds.
+"""MmaAtom: one matrix-multiply instruction, and the elements of A, B and C that each thread holds.
 
     D = A * B + C        A is (M,K), B is (N,K), C and D are (M,N)
 
-A group of threads runs an atom: one thread, a quad pair, a warp, a warpgroup, or one thread in each of one or two CTAs.
-The thread-value layouts of an atom give the element for each value of each thread: `(thread, value) -> m + M*k` for A,
-`n + N*k` for B, `m + M*n` for C. A warp's C of SM80_16x8x16:
+One thread, a quad pair, a warp, a warpgroup, or one thread in each of one or two CTAs executes an atom. The
+thread-value layouts of an atom give the element for each value of each thread: `(thread, value) -> m + M*k` for A,
+`n + N*k` for B, `m + M*n` for C. This is C of SM80_16x8x16, which a warp executes:
 
     ((_4,_8),(_2,_2)):((_32,_1),(_16,_8))        thread 5 = (1,1), value 3 = (1,1)  ->  32 + 1 + 16 + 8 = 57 = (9, 3)
 
-An operand in shared memory is read through a descriptor, and no thread holds it. Its layout gives every thread the
-whole operand.
+The instruction reads an operand in shared memory through a descriptor, and no thread holds it. In the layout of such an
+operand, every thread has all elements.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OPERANDS: Final = ("A", "B", "C", "D", "E", "SFA", "SFB")
 
 @functools.lru_cache(maxsize=4096)
 def static_layout(shape: IntTuple, stride: IntTuple) -> Layout:
-    """A layout of static numbers, made once.
+    """Return a layout with static sizes and strides; repeated calls return the same object.
 
     >>> print(static_layout(((4, 8), 2), ((16, 1), 8)))
     ((_4,_8),_2):((_16,_1),_8)
@@ -50,7 +50,7 @@ class FragmentType:
     """How an instruction receives an operand.
 
     `kind`: 'value' (registers), 'smem_desc' (a descriptor of shared memory), 'tmem' (tensor memory). `name` and
-    `parameters` are C++'s fragment type: `smem_desc<K>`, `tmem_frg<float32,uint32,1,Interleaved>`.
+    `parameters` are those of C++'s fragment type: `smem_desc<K>`, `tmem_frg<float32,uint32,1,Interleaved>`.
 
     >>> from cute_py.atom import mma_atom
     >>> print(mma_atom("SM80_16x8x16_F32F16F16F32_TN").fragment_type("A").kind)
@@ -70,7 +70,7 @@ class FragmentType:
 class MmaAtom:
     """One MMA instruction: its shape, its threads, and the thread-value layouts of its operands.
 
-    Two atoms are equal if their names are. `str` is C++'s print.
+    Two atoms are equal if their names are equal. `str(atom)` is the text that CuTe C++ prints.
 
     >>> from cute_py.atom.mma_atoms import mma_atom
     >>> atom = mma_atom("SM80_16x8x16_F32F16F16F32_TN")
@@ -143,14 +143,14 @@ class MmaAtom:
         return self.types["D"]
 
     def fragment_type(self, operand: str) -> FragmentType:
-        """The fragment type of an operand; by default registers of its element type."""
+        """Return the fragment type of an operand; by default, registers of its element type."""
         expect_choice(operand, tuple(x for x in OPERANDS if x in self.types), f"an operand of {self.name}")
         found = self.fragments.get(operand)
         return found or FragmentType("value", cpp_type_text(self.types["C" if operand == "D" else operand]))
 
     def layout_TV(self, operand: Literal["A", "B", "C"]) -> Layout:
-        """The layout (thread index, value) -> element, as in a tiled MMA of this one atom. The first mode is the index
-        of a thread within the atom, not within the CTA.
+        """Return the layout (thread index, value) -> element of an operand, as a tiled MMA of this one atom has it.
+        Thread indices count the threads of the atom, not of the CTA.
 
         >>> from cute_py.atom.mma_atoms import mma_atom
         >>> print(mma_atom("SM70_8x8x4_F16F16F16F16_TN").layout_TV("A"))      # threads 0 to 3 and 16 to 19
@@ -163,13 +163,13 @@ class MmaAtom:
         return make_layout(threads, make_layout(layout[1], make_layout(_ONE, _ONE)))
 
     def holders(self, operand: Literal["A", "B", "C"], row: int, column: int) -> tuple[tuple[int, int], ...]:
-        """List (thread, value) for each thread that holds an element in its registers, in the order of the threads.
+        """List (thread, value) for each thread with the element in its registers, in the order of the threads.
 
         Args:
-            row, column: of the element: (m, k) of A, (n, k) of B, (m, n) of C.
+            row, column: the element's indices: (m, k) of A, (n, k) of B, (m, n) of C.
         Raises:
-            InvalidValueError: the operand has no such element, or lies in shared or tensor memory, so that no thread
-                holds it.
+            InvalidValueError: the operand has no such element, or no thread holds it, because the operand is in shared
+                or tensor memory.
 
         >>> from cute_py.atom import mma_atom
         >>> mma_atom("SM90_64x128x16_F32BF16BF16_SS").holders("C", 17, 42)
@@ -191,18 +191,18 @@ class MmaAtom:
         return tuple([(thread, value) for thread, begin in threads for value in values.get(place - begin, ())])
 
     def latex(self, color: Colour | None = None) -> str:
-        """The text of C++'s print_latex: A, B and C around each other, thread and value in each cell.
+        """Return the text of C++'s print_latex: a picture of A, B and C, with the thread and the value in each cell.
 
         Args:
-            color: (thread, value) -> TikZ colour, default eight by thread.
+            color: (thread, value) -> TikZ colour; default: one of eight colours by thread.
         """
         return mma_latex({x: self.layout_TV(x) for x in ("A", "B", "C")}, self.shape_mnk, color)
 
     def svg(self, color: Colour | None = None) -> str:
-        """The text of C++'s print_svg.
+        """Return the text of C++'s print_svg.
 
         Args:
-            color: (thread, value) -> `red,green,blue`, default eight by thread.
+            color: (thread, value) -> `red,green,blue`; default: one of eight colours by thread.
         """
         return mma_svg({x: self.layout_TV(x) for x in ("A", "B", "C")}, self.shape_mnk, color)
 
@@ -241,8 +241,7 @@ def make_mma_atom(
     header: str,
     **more: Any,
 ) -> MmaAtom:
-    """Make the atom of an operation with the values of its template arguments; `more` has further fields of the
-    atom."""
+    """Make the atom of an operation, given the values of its template arguments and its properties."""
     m, n, k = map(Int, shape_mnk)
     op = operation.namespace + operation.name
     head = (written(op, operation.parameters, values), op, operation.arch, operation.family, (m, n, k))

@@ -1,10 +1,11 @@
-"""Every MMA atom of CuTe, by C++'s name.
+"""Every MMA atom of CuTe, by its name in C++.
 
     mma_atom("SM90_64x128x16_F32BF16BF16_SS<K,MN>")      one atom
     MMA_ATOMS["SM80_16x8x16_F32F16F16F32_TN"]            the row of an operation
     find_mma_atoms(a="bfloat16", arch="sm90")            rows by their properties
 
-Rows are generated on first use from the formulas of the three modules beside this one, and then cached.
+The modules `mma_register_atoms`, `mma_warpgroup_atoms` and `mma_tensor_memory_atoms` generate the rows on first use;
+the rows are then cached.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ _OUTER: Final = re.compile(r"^(::)?cute::")
 
 @functools.cache
 def _operations() -> dict[str, MmaOperation]:
-    """Every operation by its bare name, in the order of CuTe's headers."""
+    """Map the bare name of every operation to its row, in the order of CuTe's headers."""
     rows = (*register_operations(), *warpgroup_operations(), *tensor_memory_operations())
     return {row.name: row for row in rows if row.name not in WITHOUT_TRAITS}
 
 
 @functools.cache
 def _spellings() -> dict[str, MmaOperation]:
-    """Every operation by each of its names: bare, with its namespace, and C++'s aliases; those without traits too."""
+    """Map every name of an operation (bare, with namespace, C++'s aliases) to its row. Include rows without traits."""
     found: dict[str, MmaOperation] = {}
     for row in (*_operations().values(), *(r for r in tensor_memory_operations() if r.name in WITHOUT_TRAITS)):
         found[row.name] = row
@@ -46,7 +47,7 @@ def _spellings() -> dict[str, MmaOperation]:
 
 
 def mma_operation(name: str) -> MmaOperation:
-    """The operation with a name, given without template arguments.
+    """Return the operation with this name, which has no template arguments.
 
     Raises:
         InvalidValueError: the operation does not exist; the error lists the nearest names.
@@ -80,7 +81,7 @@ def mma_atom(name: str | MmaAtom, *, arch: str | None = None) -> MmaAtom:
     Raises:
         InvalidValueError: the operation does not exist, has another number of arguments or an unknown value, or the
             architecture lacks the instruction.
-        StaticAssertError: C++ refuses these arguments; `condition` is its text.
+        StaticAssertError: C++ refuses these arguments; `condition` is the text of its static_assert.
 
     >>> print(mma_atom("SM90_64x128x16_F32BF16BF16_SS<K,MN>").name)
     SM90_64x128x16_F32BF16BF16_SS<GMMA::Major::K,GMMA::Major::MN,GMMA::ScaleIn::One,GMMA::ScaleIn::One>
@@ -94,7 +95,7 @@ def mma_atom(name: str | MmaAtom, *, arch: str | None = None) -> MmaAtom:
 
 @functools.lru_cache(maxsize=8192)
 def _typical(name: str) -> MmaAtom:
-    """The atom of an operation with its typical arguments."""
+    """Make the atom of an operation with its typical template arguments."""
     if name in WITHOUT_TRAITS:
         raise KeyError(name)
     operation = _spellings()[name]
@@ -125,12 +126,12 @@ def find_mma_atoms(
 
     Args:
         a, b, c: element types (for a sparse A, the type of the stored elements).
-        arch: `sm90`, `sm_90` or `sm_90a`: finds operations that first exist on this architecture.
+        arch: `sm90`, `sm_90` or `sm_90a`: the architecture that introduced the operation.
         family: `sm80`, `sm90_gmma`, `sm100_umma`, ...
         m, n, k: extents of one instruction.
         sparse: whether A is sparse.
     Returns:
-        Atoms in the order of CuTe's headers; a template has typical arguments, and the requested types.
+        Atoms in the order of CuTe's headers. A template is instantiated with typical arguments and the requested types.
     Raises:
         InvalidValueError: a type, architecture or family is unknown.
 
@@ -166,8 +167,8 @@ def _matches_name(row: MmaOperation, arch: str | None, family: str | None) -> bo
 
 
 def _typical_with(row: MmaOperation, wanted: Mapping[str, ElementType]) -> MmaAtom | None:
-    """The operation with typical arguments, and with the requested types if they are parameters; None if C++ refuses
-    it."""
+    """Make the atom with typical arguments, and with the wanted types where they are parameters. None if C++ refuses
+    them."""
     values = bind(row.name, row.parameters, row.typical)
     for operand, element in wanted.items():
         for name in (f"{operand.lower()}_type", operand):

@@ -1,14 +1,14 @@
 """MMA atoms with all operands in registers: SM61, SM70, SM75, SM80, SM89, SM90 (f64), SM120, and plain FMA.
 
-Since SM75 the registers of a warp hold 8 rows by 4 columns of 32-bit pieces. A piece is V = 32 / bits elements along K,
-or one element of 32 bits and more. This gives the layouts of A (M,K), B (N,K), and C (M,N); in C, N takes the place of
-K:
+Since SM75, the registers of a warp hold 8 rows by 4 columns of 32-bit pieces. A piece consists of V = 32 / bits
+elements along K, or of one element of 32 bits or more. The layouts of A (M,K), B (N,K) and C (M,N, with N instead of K)
+follow from this:
 
     thread (4,8)   4 pieces along K, 8 rows
-    value (V,2,R)  V elements of a piece, the second half of 16 rows, R more pieces, 4 pieces apart
+    value (V,2,R)  V elements of a piece, 2 halves of 16 rows, R pieces along K, 4 pieces apart
 
-`warp_fragment` is this rule. It omits modes of size 1, as CuTe does. SM70's quad pairs are older and have their own
-four layouts.
+`warp_fragment` implements this rule. Like CuTe, it omits modes of size 1. The quad pairs of SM70 follow an older rule,
+with four layouts of their own.
 Source: cute/atom/mma_traits_sm{61,70,75,80,89,90,120,120_sparse}.hpp, mma_traits_sm100.hpp (FMA).
 """
 
@@ -33,7 +33,7 @@ _QUAD_PAIR: Final = static_layout((4, 2), (1, 16))
 
 @functools.cache
 def short_type(name: str) -> DType:
-    """The element type for an abbreviation in the name of an operation.
+    """Return the element type for an abbreviation in an operation's name.
 
     >>> short_type("BF16")
     DType('bfloat16')
@@ -42,7 +42,7 @@ def short_type(name: str) -> DType:
 
 
 def ptx_type(name: str) -> str:
-    """PTX's name of the type for an abbreviation in an operation's name; for a complex type, the type of its parts.
+    """Return PTX's type name for an abbreviation in an operation's name; for a complex type, the type of its parts.
 
     >>> ptx_type("BF16"), ptx_type("U1"), ptx_type("C64")
     ('bf16', 'b1', 'f64')
@@ -52,12 +52,12 @@ def ptx_type(name: str) -> str:
 
 @functools.lru_cache(maxsize=256)
 def warp_fragment(rows: int, columns: int, piece: int, wrapped: bool = False) -> Layout:
-    """The layout (thread, value) -> row + rows * column of a warp's fragment.
+    """Return the layout (thread, value) -> row + rows * column for a warp's fragment.
 
     Args:
         rows: 8 or 16; columns: a multiple of 4 pieces, in elements.
-        piece: elements of one 32-bit piece.
-        wrapped: keep the brackets of a single value mode, as a few rows of CuTe do.
+        piece: the number of elements in one 32-bit piece.
+        wrapped: keep the brackets around a single value mode, as CuTe does in a few atoms.
 
     >>> print(warp_fragment(16, 16, 2), warp_fragment(8, 4, 1))
     ((_4,_8),(_2,_2,_2)):((_32,_1),(_16,_8,_128)) ((_4,_8),_1):((_8,_1),_0)
@@ -71,7 +71,7 @@ def warp_fragment(rows: int, columns: int, piece: int, wrapped: bool = False) ->
 
 
 def registers_of(layout: Layout, element: DType) -> tuple[int, str]:
-    """The (number, type) of the registers that hold one thread's values: 32-bit words for types of 16 bits or less."""
+    """Return (number, type) of one thread's registers: 32-bit words, except for float32, float64 and complex."""
     values = int(size(layout[1]))
     if element.name in ("float32", "float64", "complex128", "gauss_complex128"):
         return values, element.name
@@ -79,7 +79,7 @@ def registers_of(layout: Layout, element: DType) -> tuple[int, str]:
 
 
 def _plain(operation: MmaOperation, values: Arguments) -> MmaAtom:
-    """A warp's instruction without template parameters, SM75 to SM90."""
+    """Make the atom of a warp's instruction without template parameters (SM75 to SM90)."""
     m, n, k, letters, instruction = operation.details
     d, a, b, c = (short_type(x) for x in letters)
     wrapped = a.bits == 4
@@ -164,7 +164,7 @@ def _quad_pair(operation: MmaOperation, values: Arguments) -> MmaAtom:
 
 
 def _one_thread(operation: MmaOperation, values: Arguments) -> MmaAtom:
-    """FMA and dot products of one thread, which holds all of (M,K), (N,K) and (M,N) in order."""
+    """Make the atom of an FMA or dot product of one thread, which holds A (M,K), B (N,K) and C (M,N) completely."""
     m, n, k, types, registers, ptx, header = operation.details
     if operation.parameters:
         types = tuple(values[x] for x in "DABC")
@@ -198,7 +198,10 @@ _NARROW: Final = ("float_e2m1_t", "float_e2m3_t", "float_e3m2_t", "float_e4m3_t"
 
 
 def _sm120(operation: MmaOperation, values: Arguments) -> MmaAtom:
-    """SM120: registers of 8-bit containers for all types; metadata of sparse forms, factors of scaled ones."""
+    """Make the atom of an SM120 instruction. Sparse forms also have metadata, block-scaled forms scale factors.
+
+    A and B are in containers: of 4 bits for packed e2m1, and of 8 bits for all other types.
+    """
     k, sparse, scaled = operation.details
     a_type, c_type = values["a_type"], values["c_type"]
     wide = k == (128 if sparse else 64)  # only e2m1 is packed, two elements in a byte
@@ -238,7 +241,7 @@ def _sm120(operation: MmaOperation, values: Arguments) -> MmaAtom:
 
 
 def _check_sm120(operation: MmaOperation, values: Arguments, wide: bool) -> None:
-    """The specialisations that exist: these types, and no others."""
+    """Refuse types for which C++ has no specialisation of the operation."""
     narrow = (element_type(_NARROW[0]),) if wide else tuple(element_type(t) for t in _NARROW)
     sums = (as_dtype("float32"),) if "sf_type" in values else (as_dtype("float32"), as_dtype("float16"))
     factors = ("float8_ue8m0", "float8_ue4m3") if wide else ("float8_ue8m0",)
@@ -249,7 +252,7 @@ def _check_sm120(operation: MmaOperation, values: Arguments, wide: bool) -> None
 
 
 def _factors_of_a_row(factor: ElementType, wide: bool) -> int:
-    """Scale factors of one row of A, as the instruction counts them: C++ and ptxas derive the count from their type."""
+    """Return the number of scale factors per row of A, which C++ and ptxas derive from the type of the factors."""
     return 1 if not wide else 2 if cpp_type_text(factor) == "float8_ue8m0" else 4
 
 

@@ -1,4 +1,4 @@
-"""MMA atoms with accumulators in tensor memory (SM100, SM103): tcgen05.mma, one CTA or two, dense, sparse, scaled.
+"""MMA atoms with accumulators in tensor memory (SM100, SM103): tcgen05.mma for one or two CTAs; dense, sparse, scaled.
 
     SM100_MMA_F16BF16_SS<half_t,half_t,float,128,256,K,K>       A and B by descriptors
     SM100_MMA_F16BF16_2x1SM_TS<...>                             two CTAs, A in tensor memory
@@ -7,9 +7,9 @@
 One thread issues the instruction for its CTA, so an operand's thread-value layout covers the whole operand,
 (1,(M,K)):(0,(1,M)). With two CTAs, each holds half of M and half of N: (2,(M/2,K)):(M/2,(1,M)).
 
-The name encodes every property: kind, 2x1SM, the place of A, and SCALED, SPARSE or INTERLEAVED; the checks differ
-between operations in their bounds and in their texts, which are C++'s. The 32-bit instruction descriptor holds types,
-sizes, majors and signs:
+The name of an operation encodes all its properties: the kind, 2x1SM, SS or TS (the memory of A), and SCALED, SPARSE or
+INTERLEAVED. The checks are C++'s static_asserts; their bounds and messages differ between operations. The 32-bit
+instruction descriptor contains types, sizes, majors and signs:
 
     bits    without block scaling       with block scaling
     0-2     sparse id, sparse flag      the same
@@ -86,7 +86,7 @@ def _forms() -> Iterator[Form]:
 
 
 def whole_layout(ctas: int, extent: int, columns: int) -> Layout:
-    """The layout (CTA, value) -> index of an element of the whole operand, or of each CTA's half of the rows.
+    """Return the layout (CTA, value) -> index in the operand: one CTA has all rows; each of two CTAs has half.
 
     >>> print(whole_layout(1, 128, 16), whole_layout(2, 128, 16))
     (_1,(_128,_16)):(_0,(_1,_128)) (_2,(_64,_16)):(_64,(_1,_128))
@@ -112,7 +112,7 @@ def _multiple(n: int, step: int) -> bool:
 
 
 def _check_m(form: Form, m: int) -> tuple[bool, str]:
-    """Whether M is allowed, and C++'s text."""
+    """Return whether M is allowed, and the text of C++'s static_assert."""
     name = form.name
     if form.kind == "MXF4_ULTRA":
         text = "MMA M-mode size should be 128 for 1 CTA cluster MMA."
@@ -132,7 +132,7 @@ def _check_m(form: Form, m: int) -> tuple[bool, str]:
 
 
 def _label(form: Form) -> str:
-    """The name that the texts of the checks use, which is sometimes shorter."""
+    """Return the name that C++'s static_asserts use for the operation, which is sometimes shorter."""
     plain = form.ctas == 1 and not (form.scaled or form.sparse or form.interleaved)
     if form.kind in ("TF32", "F16BF16") and plain:
         return f"SM100_MMA_{form.kind}"
@@ -142,7 +142,7 @@ def _label(form: Form) -> str:
 
 
 def _check_n(form: Form, m: int, n: int, b_major: str) -> tuple[bool, str]:
-    """Whether N is allowed, and C++'s text."""
+    """Return whether N is allowed, and the text of C++'s static_assert."""
     label = _label(form)
     if form.kind == "MXF4_ULTRA":
         return _multiple(n, 16), f"MMA N-mode size should be {_N_TEXT[16]}"
@@ -168,7 +168,7 @@ def _check_n(form: Form, m: int, n: int, b_major: str) -> tuple[bool, str]:
 
 
 def _checks(form: Form, values: Arguments) -> Iterator[tuple[bool, str]]:
-    """(holds, C++'s text) of every static_assert of the operation and its traits."""
+    """Yield (whether it holds, its text) for every static_assert of the operation and its traits."""
     a, b, c = _types(form, values)
     m, n = values["M"], values["N"]
     name = form.name
@@ -197,7 +197,7 @@ def _checks(form: Form, values: Arguments) -> Iterator[tuple[bool, str]]:
 
 
 def _check_scaling(form: Form, a: DType, b: DType, values: Arguments) -> Iterator[tuple[bool, str]]:
-    """Checks of the traits of a block-scaled operation: how many elements share a scale factor, for which types."""
+    """Yield the checks in the traits of a block-scaled operation: vector sizes, and the types that allow them."""
     if form.kind == "MXF4_ULTRA":
         yield values["a_major"] == values["b_major"] == "K", "This MMA does not support transpose"
     elif "VS" in values and (form.sparse or form.ctas == 1):
@@ -210,7 +210,7 @@ def _check_scaling(form: Form, a: DType, b: DType, values: Arguments) -> Iterato
 
 
 def _check_vector(form: Form, a: DType, values: Arguments) -> Iterator[tuple[bool, str]]:
-    """Checks of the operation itself: the number of elements that share a scale factor."""
+    """Yield the checks in the operation itself: the number of elements that share a scale factor."""
     if form.kind == "MXF4_ULTRA":
         yield (
             (values["VS"] == 32 and _takes_long_vectors(a, a, values)) or values["VS"] == 16,
@@ -233,7 +233,7 @@ def _types(form: Form, values: Arguments) -> tuple[DType, DType, DType]:
 
 
 def _depth(form: Form, a: DType) -> int:
-    """K of the instruction."""
+    """Return the K extent of the instruction."""
     if form.kind in ("MXF4", "MXF4NVF4"):
         return 128 if form.sparse else 64
     if form.kind == "MXF4_ULTRA":
@@ -273,10 +273,10 @@ def instruction_descriptor(
     sparse: bool = False,
     scale: DType | None = None,
 ) -> int:
-    """The 32-bit instruction descriptor of tcgen05.mma.
+    """Return the 32-bit instruction descriptor of tcgen05.mma.
 
     Args:
-        a, b: element types; for complex numbers, the type of their parts. c: type of the sum, None with block scaling.
+        a, b: element types; for complex numbers, the type of their parts. c: type of the sum; None with block scaling.
         m, n: extents.
         values: `a_major`, `b_major` ('K' or 'MN'), and optionally `a_neg`, `b_neg`, `c_sat`.
         scale: element type of the scale factors.
@@ -345,7 +345,7 @@ def _umma(operation: MmaOperation, values: Arguments) -> MmaAtom:
 
 
 def _signed(form: Form, values: Arguments) -> Arguments:
-    """The template arguments from which CuTe makes the descriptor: SM100_MMA_S8_TS takes signs and drops them."""
+    """Return the template arguments from which CuTe makes the descriptor: SM100_MMA_S8_TS ignores its signs."""
     if form.kind == "S8" and form.from_tmem and form.ctas == 1:
         return {**values, "a_neg": "One", "b_neg": "One"}
     return values

@@ -4,12 +4,12 @@
     SM90_64x128x16_F32BF16BF16_RS<K,K>      A in registers
     SM90::GMMA::SPARSE::GMMA_64x128x32_F32BF16BF16_SS<K,K>    half of A stored, its metadata in a register
 
-4 warps of 16 rows give 64 rows. So C is a warp's fragment with a mode for the warps after the rows, repeated N / 8
-times:
+A warpgroup has 4 warps of 16 rows each. Its C is therefore the fragment of one warp, with a mode for the warps after
+the rows, repeated N / 8 times:
 
     C  ((4,8,4),(2,2,N/8)):((128,1,16),(64,8,512))        A from registers  ((4,8,4),(V,2,2)), V = K / 8
 
-All 128 threads see the whole operand in shared memory: (128,(M,K)):(0,(1,M)).
+An operand in shared memory belongs to all 128 threads as a whole: (128,(M,K)):(0,(1,M)).
 Source: cute/atom/mma_traits_sm90_gmma{,_ext,_sparse,_sparse_ext}.hpp.
 """
 
@@ -48,7 +48,7 @@ _SELECTOR: Final = Parameter("spsel", "SparseSel", "Zero", "GMMA")
 
 
 def accumulator_layout(n: int) -> Layout:
-    """(thread, value) -> m + 64 * n of a warpgroup's accumulator.
+    """Return the layout (thread, value) -> m + 64 * n of a warpgroup's accumulator.
 
     >>> print(accumulator_layout(16))
     ((_4,_8,_4),(_2,_2,_2)):((_128,_1,_16),(_64,_8,_512))
@@ -57,7 +57,7 @@ def accumulator_layout(n: int) -> Layout:
 
 
 def register_a_layout(k: int) -> Layout:
-    """(thread, value) -> m + 64 * k of A in registers.
+    """Return the layout (thread, value) -> m + 64 * k of A in registers.
 
     >>> print(register_a_layout(16), register_a_layout(8))
     ((_4,_8,_4),(_2,_2,_2)):((_128,_1,_16),(_64,_8,_512)) ((_4,_8,_4),(_2,_2)):((_64,_1,_16),(_8,_256))
@@ -69,7 +69,7 @@ def register_a_layout(k: int) -> Layout:
 
 
 def shared_layout(extent: int, k: int) -> Layout:
-    """The layout (thread, value) -> index in an operand in shared memory; every thread sees the whole operand.
+    """Return the layout (thread, value) -> index for an operand in shared memory: each thread has all elements.
 
     >>> print(shared_layout(64, 16))
     (_128,(_64,_16)):(_0,(_1,_64))
@@ -121,7 +121,7 @@ def _gmma(operation: MmaOperation, values: Arguments) -> MmaAtom:
 
 
 def _rows(n: int, letters: tuple[str, str, str], sparse: bool, family: str) -> Iterator[MmaOperation]:
-    """The operations of one N and one choice of types: A from shared memory or registers, saturating or not."""
+    """Yield the operations with this N and these types: A from shared memory or registers, saturating or not."""
     c, a, b = letters
     bits = short_type(a).bits
     k = 256 // bits * (2 if sparse else 1)

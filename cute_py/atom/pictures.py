@@ -1,10 +1,11 @@
-"""Pictures of the elements that each thread holds, character for character as in C++: print_latex and print_svg.
+"""print_latex and print_svg: pictures of the elements that each thread holds, with exactly C++'s text.
 
-    latex    C at (0,0), A on its left, B above; for a copy, the source and on its right the destination
+    latex    C at (0,0), A to its left, B above it; for a copy, the source, and the destination to its right
     svg      the same picture of an MMA, with cells of 20 units
 
-A cell shows the first thread and value that hold it, in one of eight colours by thread modulo 8. If an MMA has threads
-along K, its layout has elements beyond the tile; they are omitted. Source: cute/util/print_latex.hpp, print_svg.hpp.
+A cell shows the first thread that holds the element and the index of its value, in one of eight colours, chosen by the
+thread modulo 8. If an MMA has threads along K, its layout has elements beyond the tile; they are omitted. Source:
+cute/util/print_latex.hpp, print_svg.hpp.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _UNIT: Final = 20
 
 
 def svg_pastel(thread: int, value: int) -> str:
-    """C++'s SVGColor_TV: eight colours by thread.
+    """Return the colour of C++'s SVGColor_TV: one of eight, chosen by the thread.
 
     >>> svg_pastel(4, 0)
     '210,210,255'
@@ -38,12 +39,13 @@ def svg_pastel(thread: int, value: int) -> str:
 
 
 def cells(layout_tv: Layout, shape: tuple[IntTuple, ...]) -> Iterator[Cell]:
-    """The elements of a tile, each with the first thread and value that hold it, in the order of threads, then values.
+    """Yield (row, column, thread, value) of a tile's elements, ordered by thread, then value. If several threads hold
+    an element, the first one is given.
 
     Args:
         layout_tv: (thread, value) -> row + rows * column. shape: (rows, columns).
     Raises:
-        InvalidValueError: there are more than 2**20 pairs.
+        InvalidValueError: there are more than 2**20 pairs (thread, value).
 
     >>> list(cells(Layout((2, 2), (1, 2)), (2, 2)))
     [(0, 0, 0, 0), (0, 1, 0, 1), (1, 0, 1, 0), (1, 1, 1, 1)]
@@ -64,7 +66,7 @@ def cells(layout_tv: Layout, shape: tuple[IntTuple, ...]) -> Iterator[Cell]:
 def _nodes(
     layout_tv: Layout, shape: tuple[IntTuple, ...], down: int, right: int, color: Colour, turned: bool
 ) -> Iterator[str]:
-    """The cells of one operand; `turned` puts its rows along the picture's columns."""
+    """Yield the TikZ nodes of one operand; with `turned`, its rows run along the picture's columns."""
     for row, column, thread, value in cells(layout_tv, shape):
         m, n = (column, row) if turned else (row, column)
         yield (
@@ -82,13 +84,13 @@ def _label(m: int, n: int, number: int) -> str:
 
 
 def _coordinates(layout_tv: Layout, shape: tuple[IntTuple, ...]) -> Tensor:
-    """(thread, value) -> coordinate, as C++ prints it."""
+    """Return the tensor (thread, value) -> coordinate, which C++ prints above the picture."""
     return composition(make_identity_tensor(shape), layout_tv)
 
 
 def mma_latex(layouts: dict[str, Layout], tile: tuple[int, int, int], color: Colour | None = None) -> str:
-    """The text of print_latex for a tiled MMA, from the layouts (thread, value) -> element of A, B and C, and the
-    (M,N,K) tile."""
+    """Return the text of print_latex for a tiled MMA. `layouts` maps "A", "B" and "C" to layouts (thread, value) ->
+    element; `tile` is (M, N, K)."""
     paint = pastel if color is None else expect_function(color, "the colour of a thread and a value")
     m, n, k = (int(size(t)) for t in tile)
     shapes = {"C": (tile[0], tile[1]), "A": (tile[0], tile[2]), "B": (tile[1], tile[2])}
@@ -114,10 +116,11 @@ def copy_latex(
     tile: tuple[IntTuple, ...],
     color: Colour | None = None,
 ) -> str:
-    """The text of print_latex of a tiled copy.
+    """Return the text of print_latex for a tiled copy.
 
     Args:
-        source, target: (thread, value) -> coordinate, as C++ prints them. layouts: the same -> place in the tile.
+        source, target: (thread, value) -> coordinate, as C++ prints them. layouts: (thread, value) -> index in the
+            tile, for the source and for the destination.
         tile: (M, N).
         color: (thread, value) -> TikZ colour.
     """
@@ -150,7 +153,7 @@ def _svg_cell(x: int, y: int, fill: str, end: str, thread: int, value: int) -> s
 
 
 def mma_svg(layouts: dict[str, Layout], tile: tuple[int, int, int], color: Colour | None = None) -> str:
-    """The text of print_svg of a tiled MMA."""
+    """Return the text of print_svg for a tiled MMA."""
     paint = svg_pastel if color is None else expect_function(color, "the colour of a thread and a value")
     m, n, k = (int(size(t)) for t in tile)
     shapes = {"C": (tile[0], tile[1]), "A": (tile[0], tile[2]), "B": (tile[1], tile[2])}

@@ -9,8 +9,8 @@
     52       leading offset is an address         -
     61-63    swizzle 0, 6, 4, 2 or 1              62-63: 0, 3, 2 or 1
 
-All byte offsets are multiples of 16, and this module keeps them in 16-byte units, like the fields. The meaning of LBO
-and SBO depends on major mode and swizzle. Counted in such units the operand is
+All byte offsets are multiples of 16. Like the fields, this module counts them in 16-byte units. The meaning of LBO and
+SBO depends on the major mode and the swizzle. In 16-byte units, the layout of the operand is
 
     K-major      ((8,n),2)        8 rows, n times, SBO apart; without a swizzle, 16 bytes and the next 16 LBO apart
     MN-major     ((W,n),(8,k))    W units along M|N, n times, LBO apart; 8 of K, k times, SBO apart (4 with atoms of
@@ -47,7 +47,7 @@ _LOW: Final = 0xFFFFFFFF
 
 
 class Major(NamedEnum, StrEnum):
-    """The mode along which neighbours are contiguous; each member equals its name.
+    """The mode of an operand that is contiguous in memory; each member equals its name.
 
     >>> Major.K == "K", f"{Major.MN}"
     (True, 'MN')
@@ -69,12 +69,12 @@ class DescriptorKind(NamedEnum):
 
     @property
     def cute(self) -> str:
-        """The name in CuTe."""
+        """CuTe's name for these descriptors."""
         return "umma" if self is DescriptorKind.TCGEN05 else "gmma"
 
 
 class SmemSwizzle(NamedEnum, IntEnum):
-    """The swizzle of an operand, with TVM's numbers; the hardware's codes are in `SWIZZLE_CODES`.
+    """The swizzle of an operand, numbered as in TVM; `SWIZZLE_CODES` has the codes of the hardware.
 
     >>> SmemSwizzle.B128, int(SmemSwizzle.B128)
     (<SmemSwizzle.B128: 3>, 3)
@@ -88,21 +88,21 @@ class SmemSwizzle(NamedEnum, IntEnum):
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of one row of the swizzle atom; 16 without a swizzle."""
+        """Length of a row of the swizzle atom in bytes; 16 without a swizzle."""
         return (16, 32, 64, 128, 128)[self]
 
     @property
     def cute(self) -> tuple[int, int, int]:
-        """(bits, base, shift) of the swizzle in CuTe's notation, on byte addresses."""
+        """The swizzle of byte addresses in CuTe's notation: (bits, base, shift)."""
         return ((0, 4, 3), (1, 4, 3), (2, 4, 3), (3, 4, 3), (2, 5, 2))[self]
 
     @property
     def period(self) -> int:
-        """Bytes after which the pattern repeats. This is also the alignment that a base offset of 0 implies."""
+        """The number of bytes after which the pattern repeats. A base offset of 0 implies this alignment."""
         return (16, 256, 512, 1024, 1024)[self]
 
     def of(self, address: int) -> int:
-        """The byte address to which this swizzle maps `address`.
+        """Return the byte address to which this swizzle maps `address`.
 
         >>> SmemSwizzle.B128.of(128)
         144
@@ -111,8 +111,7 @@ class SmemSwizzle(NamedEnum, IntEnum):
 
 
 def swizzled(address: Place, swizzle: SmemSwizzle) -> Place:
-    """The byte address to which `swizzle` maps `address`, an int or an integer array. The function is its own
-    inverse."""
+    """Return the byte address to which `swizzle` maps `address`, an int or an array. The map is its own inverse."""
     bits, base, shift = swizzle.cute
     return address ^ ((address >> shift) & (((1 << bits) - 1) << base))
 
@@ -164,13 +163,13 @@ BIT_FIELDS: dict[DescriptorKind, tuple[DescriptorField, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class SmemDescriptor:
-    """The fields of a descriptor. `int()` is its 64 bits; C++'s names of the fields are properties.
+    """The fields of a descriptor. `int(descriptor)` is its 64 bits; properties have C++'s names of the fields.
 
     Args:
         start, leading, stride: in 16-byte units, 14 bits each.
         base_offset: (address of the pattern's start >> 7) & 7; 0 if the pattern starts at a multiple of its period.
         version: 1 for tcgen05; wgmma descriptors have no version, and this field stays 1.
-        leading_is_address: `leading` is an address / 16, not an offset (sm_103a, if K takes 48 bytes).
+        leading_is_address: `leading` is an address / 16, not an offset (only on sm_103a, with 48 bytes along K).
         residue: bits without a field, which are kept so that encode(decode(x)) is x.
     Raises:
         TmemError: a field does not fit in its bits, or the kind lacks the field; the error lists all such fields.
@@ -200,7 +199,7 @@ class SmemDescriptor:
             raise TmemError(reasons[0], {f"and {n}": reason for n, reason in enumerate(reasons[1:], 2)})
 
     def violations(self) -> list[str]:
-        """A sentence for every field that does not fit; empty for a valid descriptor."""
+        """Return a sentence for every field that does not fit in its bits; empty for a valid descriptor."""
         out = []
         for field in BIT_FIELDS[self.kind]:
             value = getattr(self, field.name)
@@ -217,12 +216,11 @@ class SmemDescriptor:
         return out
 
     def restrictions(self, arch: str | None = None) -> list[str]:
-        """The messages of `check`."""
+        """Return the messages of `check` as strings."""
         return [found.text for found in self.check(arch)]
 
     def check(self, arch: str | None = None) -> list[Diagnostic]:
-        """List the rules of the PTX ISA that the fields break although each fits its bits. `arch` is a name such as
-        `sm_103a`.
+        """List the rules of the PTX ISA that fields break although they fit. `arch` is a name such as `sm_103a`.
 
         >>> SmemDescriptor(0, 16, 8, version=0).check()
         [Diagnostic(rule='version', text='version = 0; must be 1')]
@@ -261,7 +259,7 @@ class SmemDescriptor:
 
     @property
     def layout_type(self) -> int:
-        """The code of the swizzle."""
+        """The swizzle's code in the hardware's encoding."""
         return SWIZZLE_CODES[self.kind][self.swizzle]
 
     @property
@@ -270,7 +268,7 @@ class SmemDescriptor:
         return int(self.leading_is_address)
 
     def encode(self) -> int:
-        """The 64-bit value."""
+        """Return the 64-bit value of the descriptor."""
         value = self.residue
         for field in BIT_FIELDS[self.kind]:
             held = getattr(self, field.name)
@@ -283,7 +281,7 @@ class SmemDescriptor:
 
     @classmethod
     def decode(cls, value: int, kind: DescriptorKind = DescriptorKind.TCGEN05) -> SmemDescriptor:
-        """The fields of a 64-bit value.
+        """Read the fields from a 64-bit value.
 
         Raises:
             TmemError: the value has more than 64 bits, or an undefined swizzle code (tcgen05: 3, 5, 7).
@@ -302,7 +300,7 @@ class SmemDescriptor:
         return cls(**raw, swizzle=names[code], kind=kind, leading_is_address=is_address, residue=residue)
 
     def diff(self, other: SmemDescriptor | int, major: Major | str | None = None) -> list[Diagnostic]:
-        """List the differences from a kernel's descriptor. The `rule` of each is the name of the field that differs.
+        """List the differences from a kernel's descriptor. The `rule` of each difference is the name of the field.
 
         Args:
             other: the kernel's descriptor, or its 64 bits; its address is not compared. major: the major mode, which
@@ -402,10 +400,10 @@ def as_major(major: Major | str) -> Major:
 
 
 def encode_matrix_descriptor(address: int, ldo: int, sdo: int, swizzle: SmemSwizzle | int | str) -> int:
-    """The tcgen05 descriptor of shared-memory `address`, as `T.ptx.tcgen05.encode_matrix_descriptor` makes it.
+    """Return the tcgen05 descriptor for `address`, as TVM's `T.ptx.tcgen05.encode_matrix_descriptor` does.
 
     Args:
-        address: bytes, a multiple of 16 (taken modulo 256 KiB).
+        address: shared-memory address in bytes, a multiple of 16 (taken modulo 256 KiB).
         ldo, sdo: leading and stride offsets, in 16-byte units.
         swizzle: 0 none, 1 32B, 2 64B, 3 128B, 4 128B with 32-byte atoms.
 
@@ -419,10 +417,9 @@ def encode_matrix_descriptor(address: int, ldo: int, sdo: int, swizzle: SmemSwiz
 
 
 def smem_desc_add_16B_offset(descriptor: int, offset: int) -> int:
-    """`descriptor` with `offset` (16-byte units) added to its low 32 bits, modulo 2**32, without a carry into the upper
-    bits.
+    """Add `offset` (16-byte units) to the low 32 bits of `descriptor`, modulo 2**32; the upper bits do not change.
 
-    A sum above 16383 units changes the leading offset; the planner never exceeds it.
+    A sum above 16383 units does not fit in the start-address field; the planner never makes such offsets.
 
     >>> f"{smem_desc_add_16B_offset(0x0000400800100000, 32):#018x}"
     '0x0000400800100020'
@@ -443,7 +440,7 @@ def replace_start_address(descriptor: int, address: int) -> int:
 
 
 def offset_meanings(major: Major, plain: bool) -> dict[str, str]:
-    """Meanings of `leading` and `stride`: the distance that each steps over."""
+    """Return the meanings of `leading` and `stride`: between which elements each is the distance."""
     if major is Major.K:
         row = " from 16 bytes of K to the next 16" if plain else ", unused: swizzled rows are contiguous"
         return {"leading": row, "stride": " from 8 rows to the next 8 rows"}
@@ -475,7 +472,7 @@ def offset_text(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DescriptorIterator:
-    """An iterator over the descriptors of tiles. Its offset is in units of 16 bytes and is added to the lower 32 bits.
+    """An iterator over descriptors of tiles. `iterator + n` adds n units of 16 bytes to the low 32 bits.
 
     >>> it = DescriptorIterator(SmemDescriptor(64, 0, 0))
     >>> hex((it + 2).descriptor.encode()), hex(it[4].encode())

@@ -1,7 +1,8 @@
-"""Layouts of operands in shared memory that MMA instructions read through descriptors.
+"""Shared-memory layouts of operands that MMA instructions read through descriptors.
 
-An atom is the smallest tile of a swizzle: 8 rows of K, or 8 columns of M|N, as wide as the swizzle. In
-bits, K-major on the left, MN-major on the right:
+A layout atom is the smallest tile on which a swizzle acts: 8 rows that extend along K, or 8 columns that extend along
+M|N, each as long as the swizzle is wide. These are the atoms, counted in bits; K-major on the left, MN-major on the
+right:
 
     INTER    Sw<0,4,3>  (8,128):(128,1)        (128,8):(1,128)
     SW32     Sw<1,4,3>  (8,256):(256,1)        (256,8):(1,256)
@@ -9,11 +10,11 @@ bits, K-major on the left, MN-major on the right:
     SW128    Sw<3,4,3>  (8,1024):(1024,1)      (1024,8):(1,1024)
     SW128_32B  Sw<2,5,2>                       (1024,4):(1,1024)       of tcgen05 only
 
-The atom of an element type is the same layout, counted in elements. `tile_to_shape(atom, shape)` repeats it over a
-tile; the selectors choose the widest atom that fits a tile, as CUTLASS's collective builders do. `make_gmma_desc` and
-`make_umma_desc` make the descriptor of one instruction's tile of such a layout, and raise C++'s condition for any other
-layout; `find_smem_operand` finds the major mode, the swizzle and the descriptors of a whole tile. Source:
-cute/atom/mma_traits_sm90_gmma.hpp, mma_traits_sm90_gmma_sparse.hpp, mma_traits_sm100.hpp;
+The atom for an element type is the same layout, counted in elements. `tile_to_shape(atom, shape)` repeats it over a
+tile. Like CUTLASS's collective builders, the selectors choose the widest atom that fits a tile. `make_gmma_desc` and
+`make_umma_desc` make the descriptor of the part of such a layout that one instruction reads, and fail with C++'s
+condition for any other layout. `find_smem_operand` finds the major mode, the swizzle and the descriptors of a tile.
+Source: cute/atom/mma_traits_sm90_gmma.hpp, mma_traits_sm90_gmma_sparse.hpp, mma_traits_sm100.hpp;
 cutlass/gemm/collective/builders/sm90_common.inl, sm100_common.inl.
 """
 
@@ -83,7 +84,7 @@ _NAME: Final = re.compile(
 
 
 class SmemSparsePtrFlag(SmemPtrFlag):
-    """C++'s smem_sparse_ptr_flag_bits<S, B>: an unset pointer to the stored elements of a sparse matrix.
+    """C++'s smem_sparse_ptr_flag_bits<S, B>: a placeholder for a pointer to the stored elements of a sparse matrix.
 
     >>> print(SmemSparsePtrFlag(16, 0, 2))
     smem_sparse<2>_ptr[16b](unset)
@@ -135,7 +136,7 @@ def _named_atom(name: str, dtype: DTypeLike | None, sparsity: int, family: str) 
         known = [f"{m}_{s}" for m in Major for s in SWIZZLES] + ["MN_SW128_32B"] * (family == "UMMA")
         raise InvalidValueError(f"{given(name)} is not a {family} layout atom", {"known": ", ".join(known)})
     if found[3] != "SW128_32B" and found[3] not in SWIZZLES:
-        raise InvalidValueError(f"the swizzle of {given(name)} does not exist", {"known": ", ".join(SWIZZLES)})
+        raise InvalidValueError(f"{given(name)} names an unknown swizzle", {"known": ", ".join(SWIZZLES)})
     if bracket and dtype is None:
         dtype, _, count = argument.rstrip("> ").partition(",")
         sparsity = int(count) if count.strip().isdigit() else sparsity
@@ -146,11 +147,11 @@ def _named_atom(name: str, dtype: DTypeLike | None, sparsity: int, family: str) 
 
 
 def gmma_layout(name: str, dtype: DTypeLike | None = None, *, sparsity: int = 1) -> ComposedLayout:
-    """Make a layout atom that wgmma reads.
+    """Make a layout atom for an operand of wgmma.
 
     Args:
         name: `K_SW128`, `MN_INTER`, ..., or C++'s name `GMMA::Layout_K_SW128_Atom<half_t>`.
-        dtype: the element type; None: the layout counts bits.
+        dtype: the element type; with None, the layout counts bits.
         sparsity: the number of elements of a sparse A that one stored element stands for.
     Raises:
         InvalidValueError: the layout does not exist, or the type is unknown.
@@ -162,7 +163,7 @@ def gmma_layout(name: str, dtype: DTypeLike | None = None, *, sparsity: int = 1)
 
 
 def umma_layout(name: str, dtype: DTypeLike | None = None, *, sparsity: int = 1) -> ComposedLayout:
-    """Make a layout atom that tcgen05.mma reads: an atom of wgmma, or `MN_SW128_32B`.
+    """Make a layout atom for an operand of tcgen05.mma: an atom of wgmma, or `MN_SW128_32B`.
 
     >>> print(umma_layout("MN_SW128_32B", "tfloat32_t"))
     Sw<2,5,2> o smem_ptr[32b](unset) o (_32,_4):(_1,_32)
@@ -184,7 +185,7 @@ def tile_to_mma_shape(
         order: the order of the modes of (M, N, ...), as in `tile_to_shape`.
     Raises:
         InvalidTypeError: the shape has another profile.
-        StaticAssertError: as `tile_to_shape`, and as `tiled_divide`.
+        StaticAssertError: `tile_to_shape` or `tiled_divide` refuses its arguments.
 
     >>> print(tile_to_mma_shape(umma_layout("K_SW128", "half_t"), ((Int(128), Int(16)), Int(1), Int(4))))
     Sw<3,4,3> o smem_ptr[16b](unset) o ((_128,_16),_1,_4):((_64,_1),_0,_16)
@@ -199,13 +200,13 @@ def tile_to_mma_shape(
 
 
 def _width(major: Major, swizzle: str, dtype: DType) -> int:
-    """Elements of the contiguous mode of an atom."""
+    """Return the number of elements along an atom's contiguous mode."""
     layout = _atom(major, swizzle, dtype.bits, 1).inner
     return int(size(layout[0 if major is Major.MN else 1]))
 
 
 def _first(extent: Shape, what: str) -> int:
-    """size<0> of an extent: an integer itself, or the first mode of a tuple."""
+    """Return size<0> of an extent: an integer itself, or the product of a tuple's first mode."""
     first = extent[0] if isinstance(extent, tuple) and extent else extent
     return expect_integer(product(first), what, 1)
 
@@ -218,7 +219,7 @@ def _select(
     names: tuple[str, ...],
     whole_last: bool = False,
 ) -> ComposedLayout:
-    """The first of the named atoms whose width divides the extent of the contiguous mode."""
+    """Return the first of the named atoms whose width divides the extent of the contiguous mode."""
     mode = 0 if major is Major.MN else 1
     label = "BLK_MN0" if mode == 0 else "BLK_K0"
     extent = _first(extents[mode], label)
@@ -249,13 +250,13 @@ _WIDEST_FIRST: Final = ("SW128", "SW64", "SW32", "INTER")
 
 
 def ss_smem_selector(major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape) -> ComposedLayout:
-    """Select the widest atom that fits a tile that wgmma reads from shared memory.
+    """Select the widest atom that fits a tile in shared memory, if wgmma reads both operands from there.
 
     Args:
-        major: 'K' or 'MN'. dtype: element type. mn, k: extents of the tile, in elements; for a tuple, its first mode
+        major: 'K' or 'MN'. dtype: element type. mn, k: extents of the tile, in elements; only the first mode of a tuple
             counts.
     Raises:
-        StaticAssertError: no atom fits; the text is C++'s.
+        StaticAssertError: no atom fits the tile.
 
     >>> print(ss_smem_selector("K", "half_t", 128, 32))
     Sw<2,4,3> o smem_ptr[16b](unset) o (_8,_32):(_32,_1)
@@ -267,13 +268,14 @@ def ss_smem_selector(major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape) 
 def rs_smem_selector(
     major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape, *, transposed_b: bool = False
 ) -> ComposedLayout:
-    """Select the atom for the tile of one operand if the other operand is in registers. For MN-major 4-byte types, SW32
-    avoids bank conflicts.
+    """Select the widest atom that fits a tile in shared memory, if the other operand is in registers.
+
+    For MN-major 4-byte types, prefer SW32, which avoids bank conflicts.
 
     Args:
         transposed_b: B is transposed in shared memory before wgmma reads it.
     Raises:
-        StaticAssertError: no atom fits; the text is C++'s.
+        StaticAssertError: no atom fits the tile.
 
     >>> print(rs_smem_selector("MN", "float", 128, 32))
     Sw<1,4,3> o smem_ptr[32b](unset) o (_8,_8):(_1,_8)
@@ -295,7 +297,7 @@ def sm100_smem_selector(major: Major | str, dtype: DTypeLike, mn: Shape, k: Shap
     """Select the widest atom that fits a tile that tcgen05.mma reads from shared memory.
 
     Raises:
-        StaticAssertError: no atom fits; the text is C++'s.
+        StaticAssertError: no atom fits the tile.
 
     >>> print(sm100_smem_selector("MN", "tfloat32_t", 64, 32))
     Sw<2,5,2> o smem_ptr[32b](unset) o (_32,_4):(_1,_32)
@@ -311,7 +313,7 @@ def sm100_smem_selector(major: Major | str, dtype: DTypeLike, mn: Shape, k: Shap
 
 
 def _units(tensor: Tensor, family: str) -> tuple[Pointer, Swizzle, Layout]:
-    """The pointer, its swizzle and the layout in 16-byte units of a tensor in shared memory."""
+    """Return the pointer of a shared-memory tensor, the pointer's swizzle, and the layout in 16-byte units."""
     if not isinstance(tensor, Tensor):
         raise InvalidTypeError(f"a descriptor needs a tensor, got {type(tensor).__name__} {given(tensor)}")
     engine = tensor.engine
@@ -326,7 +328,7 @@ def _units(tensor: Tensor, family: str) -> tuple[Pointer, Swizzle, Layout]:
 
 
 def _canonical(layout: Layout, tiler: tuple[Layout, Layout], name: str) -> tuple[Layout, tuple[Any, Any]]:
-    """A layout divided into the units that an instruction steps through, and its strides ((a,b),(c,d))."""
+    """Divide a layout into the units that an instruction steps through; return it and its strides ((a,b),(c,d))."""
     divided = logical_divide(layout, tiler)
     if not congruent(divided.shape, ((1, 1), (1, 1))):
         facts = {"layout in 16-byte units": layout, "divided": divided}
@@ -341,12 +343,12 @@ def _expect_stride(found: Leaf, expected: int, name: str, divided: Layout) -> No
 
 
 def _field(value: SupportsInt) -> int:
-    """A stride in 16-byte units, truncated to the width of its field."""
+    """Truncate a stride in 16-byte units to the width of its descriptor field."""
     return int(value) & START_MASK
 
 
 def _is_one_of(extent: Leaf, allowed: tuple[int, ...]) -> bool:
-    """Compare as C++ does, by type: a run-time extent matches none."""
+    """Return whether an extent is static and in `allowed`. As in C++, a run-time extent equals no static one."""
     return isinstance(extent, Int) and extent in allowed
 
 
@@ -365,7 +367,7 @@ def _expect_static(strides: tuple[Leaf, ...], name: str, divided: Layout) -> Non
 
 
 def _offsets(major: Major, layout: Layout, width: int, depth: int, plain: bool, name: str) -> tuple[int, int]:
-    """(LBO, SBO) of an operand, in 16-byte units."""
+    """Return (LBO, SBO) of an operand, in 16-byte units."""
     if major is Major.MN:
         divided, ((s00, s01), (s10, s11)) = _canonical(layout, (_by(width), _by(depth)), name)
         read = (s01, s10, s11)
@@ -407,7 +409,7 @@ def _umma_swizzle(swizzle: Swizzle) -> SmemSwizzle:
 def _hinting_static(
     describe: Callable[[Major, Tensor], SmemDescriptor], major: Major, tensor: Tensor
 ) -> SmemDescriptor:
-    """Describe an operand; if it fails only because numbers are known at run time, the error suggests static ones."""
+    """Make a descriptor. If it fails only because sizes or strides are run-time, the error suggests static ones."""
     try:
         return describe(major, tensor)
     except StaticAssertError as error:
@@ -422,15 +424,15 @@ def _hinting_static(
 
 
 def make_gmma_desc(major: Major | str, tensor: Tensor) -> SmemDescriptor:
-    """Make the 64-bit descriptor of one instruction's operand, for wgmma.
+    """Make the 64-bit descriptor of an operand's tile for one wgmma instruction.
 
     Args:
         major: 'K' or 'MN', the contiguous mode.
-        tensor: (M|N, K) in shared memory, the tile of one instruction, with the swizzle on its pointer.
+        tensor: the tile (M|N, K) of one instruction, in shared memory, with the swizzle on its pointer.
     Returns:
         a `SmemDescriptor`; `.encode()` returns its bits, and `.explain(major)` describes them.
     Raises:
-        StaticAssertError: the tensor is not in shared memory, or its layout is not canonical; the text is C++'s.
+        StaticAssertError: the tensor is not in shared memory, or its layout is not canonical.
 
     >>> from cute_py.layout import tile_to_shape
     >>> layout = tile_to_shape(gmma_layout("K_SW128", "half_t"), (Int(64), Int(64)))
@@ -464,9 +466,9 @@ def _gmma_desc(major: Major, tensor: Tensor) -> SmemDescriptor:
 
 
 def make_umma_desc(major: Major | str, tensor: Tensor) -> SmemDescriptor:
-    """Make the 64-bit descriptor of one instruction's operand, for tcgen05.mma.
+    """Make the 64-bit descriptor of an operand's tile for one tcgen05.mma instruction.
 
-    The arguments and errors are those of `make_gmma_desc`. The swizzle of 32-byte atoms is supported too.
+    The arguments and errors are those of `make_gmma_desc`. The swizzle with 32-byte atoms (SW128_32B) is supported too.
 
     >>> from cute_py.layout import tile_to_shape
     >>> layout = tile_to_shape(umma_layout("K_SW128", "half_t"), (Int(128), Int(64)))
@@ -495,7 +497,7 @@ class SmemOperand:
 
     Args:
         leading, stride: offsets in 16-byte units, as in the descriptors.
-        starts: start of each instruction along K, in 16-byte units from the start of the buffer.
+        starts: where the tile of each instruction along K starts, in 16-byte units from the start of the buffer.
 
     >>> import cute_py as cute
     >>> found = find_smem_operand(cute.tma.make_smem_layout("K", "128B", "float16", (128, 64)), "float16")
@@ -511,7 +513,7 @@ class SmemOperand:
     starts: tuple[int, ...]
 
     def descriptor(self, address: int = 0, block: int = 0) -> SmemDescriptor:
-        """The descriptor of instruction `block` along K, for a buffer at shared-memory `address` (bytes).
+        """Return the descriptor of instruction number `block` along K, for a buffer at shared-memory `address` (bytes).
 
         Raises:
             TmemError: the buffer is not aligned to the period of the swizzle.
@@ -532,12 +534,11 @@ def find_smem_operand(
     major: Major | str | None = None,
     swizzle: SmemSwizzle | int | str | None = None,
 ) -> SmemOperand:
-    """Find the major mode, swizzle and offsets of an operand's tile (MN, K). They define its descriptors, one for each
-    32 bytes of K.
+    """Find the major mode, swizzle and offsets of an operand's tile (MN, K), which has a descriptor per 32 bytes of K.
 
     The swizzle of a composed layout acts on elements, as in `Sw<3,3,3> o 0 o layout` for 16-bit elements, or on bytes
-    if the offset is `smem_ptr_flag(bits)`, as in `gmma_layout` and `cute.tma.make_smem_layout`. Plain numbers count as
-    static.
+    if the offset is `smem_ptr_flag(bits)`, as in `gmma_layout` and `cute.tma.make_smem_layout`. Run-time numbers are
+    treated as static.
 
     Raises:
         TmemError: no descriptor describes the tile; the message quotes C++'s condition for each major mode that was
@@ -565,7 +566,7 @@ def find_smem_operand(
 
 
 def _memory(layout: Layout | ComposedLayout, dtype: DType) -> Tensor:
-    """A layout as a tensor at address 0 of shared memory: static, with its swizzle on the pointer, on bytes."""
+    """Return a static tensor with this layout at shared-memory address 0; its pointer has the swizzle, on bytes."""
     inner: Any = layout
     moved, start = Swizzle(0, 4, 3), 0
     if dtype.bits < 1 or 128 % dtype.bits:
@@ -588,7 +589,7 @@ def _memory(layout: Layout | ComposedLayout, dtype: DType) -> Tensor:
 
 
 def _operand(memory: Tensor, major: Major, kind: DescriptorKind, wanted: SmemSwizzle | None) -> SmemOperand:
-    """The operand, if all its instructions share one LBO and one SBO."""
+    """Return the operand. Refuse it unless all its instructions have the same LBO and SBO."""
     make = make_umma_desc if kind is DescriptorKind.TCGEN05 else make_gmma_desc
     depth = 2 * 8 * UNIT_BYTES // memory.element_type.bits
     mn, k = (int(size(memory.layout[mode])) for mode in (0, 1))

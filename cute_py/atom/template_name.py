@@ -1,10 +1,10 @@
-"""Names of C++ class templates with their arguments, the form of CuTe's operations.
+"""Names of C++ class templates with their arguments, as CuTe's operations have them.
 
     SM90_64x8x16_F16F16F16_SS<GMMA::Major::K,GMMA::Major::MN,GMMA::ScaleIn::One,GMMA::ScaleIn::One>
     SM90_64x8x16_F16F16F16_SS<K,MN>                              the same, without namespaces and trailing defaults
     SM90::GMMA::SPARSE::GMMA_64x8x32_F16F16F16_SS                the name with its namespace, without arguments
 
-A parameter is a type, an integer, or a value of an enumeration; the last ones of a template may have defaults.
+A parameter is a type, an integer, or a value of an enumeration. The last parameters of a template may have defaults.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ Made = TypeVar("Made")
 class Parameter:
     """One parameter of a template.
 
-    `kind` is 'type', 'int' or the name of an enumeration; `space` its namespace (`GMMA`, `UMMA`); `default` is the
-    value that C++ uses if the argument is omitted (for a type: the parameter whose type it repeats), or None if the
-    argument is required.
+    `kind` is 'type', 'int' or the name of an enumeration. `space` is the namespace of the enumeration (`GMMA`, `UMMA`).
+    `default` is the value that C++ uses if the argument is omitted, or None if the argument is required; for a type, it
+    is the name of another parameter, whose type is used.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Parameter:
         return value
 
     def text(self, value: Any) -> str:
-        """A value as C++ writes it.
+        """Return the spelling of a value in C++.
 
         >>> Parameter("tnspA", "Major", space="GMMA").text("MN"), Parameter("M", "int").text(128)
         ('GMMA::Major::MN', '128')
@@ -134,7 +134,7 @@ def bind(op: str, parameters: tuple[Parameter, ...], texts: tuple[str, ...]) -> 
 
 
 def written(op: str, parameters: tuple[Parameter, ...], values: Arguments) -> str:
-    """The text of an operation with all its arguments, as C++ writes it.
+    """Return the C++ name of an operation with all its template arguments.
 
     >>> written("Op", (Parameter("M", "int"), Parameter("a", "Major", "K", "UMMA")), {"M": 64, "a": "K"})
     'Op<64,UMMA::Major::K>'
@@ -144,16 +144,15 @@ def written(op: str, parameters: tuple[Parameter, ...], values: Arguments) -> st
 
 @dataclass(frozen=True)
 class Operation(Generic[Made]):
-    """One operation of C++, a struct or a template of a struct, and the function that makes its atom or traits from
-    arguments.
+    """One operation of CuTe C++ (a struct or a struct template), and the function that makes its atom or copy traits.
 
     Attributes:
-        arch, family: as in the atom.
-        build: makes the atom from template arguments; raises StaticAssertError as C++ does.
-        typical: the arguments of the row that stands for a template, as C++ writes them.
-        details: input of the family's formulas.
-        namespace: the namespace within `cute` that C++ code must write.
-        aliases: other names of the same struct.
+        arch, family: the architecture that introduced the operation, such as `sm90`, and its group of operations.
+        build: makes the atom from template arguments; raises StaticAssertError where C++ has a static_assert.
+        typical: the template arguments, in C++'s spelling, with which tables of atoms show a template.
+        details: the inputs of `build` that are not template arguments.
+        namespace: the namespace within `cute`, such as `SM90::GMMA::SPARSE::`.
+        aliases: other names of the same struct in C++.
     """
 
     name: str
@@ -170,17 +169,18 @@ class Operation(Generic[Made]):
         """Make the atom from template arguments, given as strings.
 
         Raises:
-            InvalidValueError: as `bind`. StaticAssertError: as C++.
+            InvalidValueError: the arguments do not fit the parameters (see `bind`). StaticAssertError: C++ refuses
+                them.
         """
         return self.build(self, bind(self.name, self.parameters, texts))
 
 
 class OperationRows(Mapping[str, Made]):
-    """Maps a name to the atom with an operation's typical arguments, which is made on lookup."""
+    """A mapping from an operation's name to its atom with typical template arguments. Atoms are made on lookup."""
 
     def __init__(self, title: str, listed: Callable[[], Mapping[str, object]], find: Callable[[str], Made]) -> None:
-        """title: the printed form of the mapping. listed: its names. find: returns the row for a name, or raises
-        KeyError."""
+        """Store `title`, the repr; `listed`, which returns the names; and `find`, which returns the row of a name or
+        raises KeyError."""
         self._title, self._listed, self._find = title, listed, find
 
     def __getitem__(self, name: str) -> Made:
@@ -199,10 +199,10 @@ class OperationRows(Mapping[str, Made]):
 
 
 def static_assert(holds: bool, condition: str, facts: Callable[[], Mapping[str, object]]) -> None:
-    """C++'s static_assert: raise an error with its text if the condition is false.
+    """Raise an error with the text of C++'s static_assert if its condition is false.
 
     Raises:
-        StaticAssertError: the condition is false.
+        StaticAssertError: `holds` is False.
     """
     if not holds:
         raise StaticAssertError(condition, facts())
@@ -225,7 +225,7 @@ _SETS: Final[Mapping[str, Targets]] = {
 
 
 class AtomRow(Protocol):
-    """The interface that an MMA atom and the traits of a copy share."""
+    """The interface that MMA atoms and copy traits have in common."""
 
     @property
     def name(self) -> str: ...
@@ -241,7 +241,8 @@ def expect_target(row: AtomRow, arch: str | None) -> None:
     """Refuse an architecture that lacks an instruction.
 
     Args:
-        arch: a name of ptxas, such as `sm_90a`, or of CuTe, such as `sm90`, with all its variants; None: no check.
+        arch: an architecture as named by ptxas, such as `sm_90a`, or by CuTe, such as `sm90`, which includes all its
+            variants; with None, nothing is checked.
     Raises:
         InvalidValueError: the architecture lacks this instruction, or does not exist.
     """

@@ -1,12 +1,12 @@
 """`TiledCopy`: a copy atom repeated over threads and values. It defines the elements that each thread reads and writes.
 
 A tiled copy is a copy atom, a layout (thread, value) -> element of a tile, and the tile. The tile divides a tensor, and
-the layout reads each tile in pieces of one atom. If the atom's source (destination) differs from its reference, each
-piece is read through source o reference^-1:
+the layout divides each tile into pieces of one atom. If the atom's source (destination) layout differs from its
+reference layout, the layout of each piece is composed with reference^-1 o source:
 
     tidfrg_S:  (Thr, (FrgV, FrgX), (RestM, RestN, ...))        a thread's part: ((FrgV,FrgX), RestM, RestN, ...)
 
-`FrgV` counts the values of one instruction, `FrgX` the instructions within a tile, the rest the tiles.
+`FrgV` counts the values of one instruction, `FrgX` the instructions within a tile, and `RestM`, `RestN` the tiles.
 Source: cute/atom/copy_atom.hpp.
 """
 
@@ -51,13 +51,13 @@ _SIDES: Final[tuple[Side, Side]] = ("S", "D")
 
 @functools.lru_cache(maxsize=512)
 def _reference_to(atom: CopyAtom, side: Side) -> Layout:
-    """(thread, value) of the source or destination -> (thread, value) of the reference, as one index."""
+    """Return the layout (thread, value) of the source or destination -> index of the reference's (thread, value)."""
     target = atom.layout_src_TV if side == "S" else atom.layout_dst_TV
     return composition(right_inverse(atom.layout_ref_TV), target)
 
 
 def tiler_shape(tiler: Tiler) -> IntTuple:
-    """The shape of a by-mode tiler: the shape of a layout, or an extent.
+    """Return the shape of a by-mode tiler: the shape of each layout in it, and each extent.
 
     >>> tiler_shape((Int(2), Layout((Int(4), Int(2)))))
     (Int(2), (Int(4), Int(2)))
@@ -68,20 +68,20 @@ def tiler_shape(tiler: Tiler) -> IntTuple:
 
 
 def _zipped(layout: Layout) -> Layout:
-    """((a,b),(c,d)) -> ((a,c),(b,d))."""
+    """Regroup a layout of modes ((a,b),(c,d)) as ((a,c),(b,d))."""
     pieces, rests = layout[0], layout[1]
     return make_layout(*(make_layout(pieces[i], rests[i]) for i in range(int(rank(pieces)))))
 
 
 def _of(thing: Thing, domain: Any) -> Thing:
-    """The domain; the domain of a tensor is a tensor."""
+    """Return `domain`, the result for a layout; for a tensor, the tensor with this domain."""
     found: Any = thing.with_domain(domain) if isinstance(thing, Tensor) else domain
     made: Thing = found
     return made
 
 
 def _unfold_first(thing: Thing) -> Thing:
-    """((a,b),c) -> (a,b,c), for a layout or the domain of a composed layout."""
+    """Regroup a layout, or the domain of a composed layout, from ((a,b),c) to (a,b,c)."""
     whole: Any = thing
     found: Thing = (
         whole((None, None), None) if isinstance(thing, Layout) else whole.with_domain(_unfold_first(whole.domain))
@@ -91,14 +91,14 @@ def _unfold_first(thing: Thing) -> Thing:
 
 @dataclass(frozen=True, slots=True)
 class TiledCopy:
-    """A copy atom that is repeated over threads and values. `str` is C++'s print.
+    """A copy atom that is repeated over threads and values. `str(tiled_copy)` is the text that CuTe C++ prints.
 
     Args:
         atom: the instruction, with its type.
-        layout_TV: (thread, value) -> place in the tile, first mode fastest; static.
+        layout_TV: (thread, value) -> index in the tile, first mode fastest; static.
         tiler_mn: the tile: extents, or layouts that pick elements of each mode.
     Raises:
-        StaticAssertError: there are fewer threads or values than the atom has; the text is C++'s.
+        StaticAssertError: the number of threads or values is not a multiple of the atom's.
 
     >>> from cute_py.atom.copy_atoms import copy_atom
     >>> copy = TiledCopy(copy_atom("UniversalCopy<uint32_t>", "half"), static(Layout((4, (2, 2)), (2, (1, 8)))), (8, 2))
@@ -141,24 +141,24 @@ class TiledCopy:
 
     @property
     def threads_of_size(self) -> IntTuple:
-        """Factors of the number of threads, `cute.size(tiled_copy)`."""
+        """The shape of the threads; `cute.size(tiled_copy)`, its product, is the number of threads."""
         return self.layout_TV[0].shape
 
     def size(self) -> int:
-        """Number of threads."""
+        """Return the number of threads."""
         return size(self.layout_TV[0])
 
     def tile_shape(self) -> tuple[IntTuple, ...]:
-        """The shape of the tile."""
+        """Return the shape of the tile."""
         return tuple(tiler_shape(t) for t in self.tiler_mn)
 
     def tile_size(self, mode: int | None = None) -> int:
-        """Elements of the tile, or its extent along a mode."""
+        """Return the number of elements of the tile, or its extent along one mode."""
         shape = self.tile_shape()
         return size(shape if mode is None else shape[expect_integer(mode, "a mode of a tile", 0, len(shape) - 1)])
 
     def _unfolded(self, tile: Thing, side: Side) -> Thing:
-        """((TileM,TileN,...),(RestM,RestN,...)) as (Thr,(FrgV,FrgX),(RestM,RestN,...))."""
+        """Rearrange ((TileM,TileN,...),(RestM,RestN,...)) to (Thr,(FrgV,FrgX),(RestM,RestN,...))."""
         atom = self.atom
         shape = (size(atom.layout_ref_TV[0]), size(atom.layout_ref_TV[1]))
         pieces = zipped_divide(self.layout_TV, shape)
@@ -167,7 +167,7 @@ class TiledCopy:
         return _unfold_first(composition(tile, (places, None)))
 
     def tidfrg(self, side: Side, thing: Thing) -> Thing:
-        """A layout or tensor (M,N,...) as (Thr,(FrgV,FrgX),(RestM,RestN,...)) of the source or the destination."""
+        """Rearrange a source or destination (M,N,...) to (Thr,(FrgV,FrgX),(RestM,RestN,...))."""
         expect_choice(side, _SIDES, "a side of a copy")
         layout: Any = thing.layout if isinstance(thing, Tensor) else thing
         if int(rank(layout)) < len(self.tiler_mn):
@@ -177,32 +177,32 @@ class TiledCopy:
         return _of(thing, found)
 
     def tidfrg_S(self, thing: Thing) -> Thing:
-        """A source (M,N,...) as (Thr,(FrgV,FrgX),(RestM,RestN,...))."""
+        """Rearrange a source (M,N,...) to (Thr,(FrgV,FrgX),(RestM,RestN,...))."""
         return self.tidfrg("S", thing)
 
     def tidfrg_D(self, thing: Thing) -> Thing:
-        """A destination (M,N,...) as (Thr,(FrgV,FrgX),(RestM,RestN,...))."""
+        """Rearrange a destination (M,N,...) to (Thr,(FrgV,FrgX),(RestM,RestN,...))."""
         return self.tidfrg("D", thing)
 
     def get_layout_TV(self, side: Side) -> Layout:
-        """(thread, value) -> place in the tile, of the source or the destination."""
+        """Return the layout (thread, value) -> index in the tile, for the source or the destination."""
         expect_choice(side, _SIDES, "a side of a copy")
         reference = Layout((self.tile_shape(), Int(1)))
         return self._unfolded(reference, side)(None, None, Int(0))
 
     def get_layoutS_TV(self) -> Layout:
-        """(thread, value) -> place in the tile, of the source."""
+        """Return the layout (thread, value) -> index in the tile, for the source."""
         return self.get_layout_TV("S")
 
     def get_layoutD_TV(self) -> Layout:
-        """(thread, value) -> place in the tile, of the destination."""
+        """Return the layout (thread, value) -> index in the tile, for the destination."""
         return self.get_layout_TV("D")
 
     def retile(self, thing: Thing) -> Thing:
         """Arrange a thread's fragment (V,M,N,...) of another partition in the shape of this copy's partitions.
 
-        The fragment must hold the values of this copy's tile in the same order; it does if the copy was made from the
-        same MMA.
+        The fragment must contain the values of this copy's tile in the same order. It does if this copy was made from
+        the tiled MMA that partitioned the fragment.
         """
         layout: Any = thing.layout if isinstance(thing, Tensor) else thing
         if not isinstance(layout, (Layout, ComposedLayout)):
@@ -220,7 +220,7 @@ class TiledCopy:
         return _of(thing, found)
 
     def get_slice(self, thread: int) -> ThrCopy:
-        """The part of one thread.
+        """Return the part of one thread, as a `ThrCopy`.
 
         Raises:
             InvalidTypeError: the index is not an integer. InvalidValueError: the thread does not exist.
@@ -234,10 +234,11 @@ class TiledCopy:
     get_thread_slice = get_slice
 
     def latex(self, color: Colour | None = None) -> str:
-        """The text of C++'s print_latex: the source, and on its right the destination, thread and value in each cell.
+        """Return the text of C++'s print_latex: the source, and the destination to its right; each cell shows thread
+        and value.
 
         Args:
-            color: (thread, value) -> TikZ colour, default eight by thread.
+            color: (thread, value) -> TikZ colour; default: one of eight colours by thread.
         Raises:
             InvalidTypeError: the tile does not have two modes.
         """
@@ -258,7 +259,7 @@ class TiledCopy:
 
 @dataclass(frozen=True, slots=True)
 class ThrCopy:
-    """One thread of a tiled copy: `partition_S(tensor)` is the part that it reads. `str` is C++'s print.
+    """One thread of a tiled copy: `partition_S(tensor)` is the part that it reads. `str(...)` is the text of CuTe C++.
 
     >>> import cute_py as cute
     >>> one = cute.copy_atom("UniversalCopy<float>", "float")
@@ -277,26 +278,26 @@ class ThrCopy:
             object.__setattr__(self, "thr_idx", number)
 
     def partition(self, side: Side, thing: Thing) -> Thing:
-        """The thread's part of a source or destination: ((FrgV,FrgX),RestM,RestN,...)."""
+        """Return the thread's part of a source or destination: ((FrgV,FrgX),RestM,RestN,...)."""
         whole: Any = self.tiled_copy.tidfrg(side, thing)
         modes = int(rank(thing))
         found: Thing = whole(self.thr_idx, None, (None,) * modes if modes > 1 else None)
         return found
 
     def partition_S(self, thing: Thing) -> Thing:
-        """The part of a source (M,N,...) that the thread reads."""
+        """Return the part of a source (M,N,...) that the thread reads."""
         return self.partition("S", thing)
 
     def partition_D(self, thing: Thing) -> Thing:
-        """The part of a destination (M,N,...) that the thread writes."""
+        """Return the part of a destination (M,N,...) that the thread writes."""
         return self.partition("D", thing)
 
     def retile_S(self, thing: Thing) -> Thing:
-        """A fragment of another partition as this copy's source."""
+        """Arrange a thread's fragment of another partition in the shape of this copy's source."""
         return self.tiled_copy.retile(thing)
 
     def retile_D(self, thing: Thing) -> Thing:
-        """A fragment of another partition as this copy's destination."""
+        """Arrange a thread's fragment of another partition in the shape of this copy's destination."""
         return self.tiled_copy.retile(thing)
 
     def __str__(self) -> str:

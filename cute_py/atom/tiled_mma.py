@@ -1,16 +1,16 @@
 """`TiledMma`: an MMA atom repeated over threads. It defines each thread's part of A, B and C.
 
     make_tiled_mma(atom, atom_layout_mnk=(2,2,1))      2x2 atoms side by side: 4 warps of SM80_16x8x16 make 32x16x16
-    permutation_mnk=(32, 32, 16)                       the tile that the threads cover; a larger tile gives each thread
-    more values
+    permutation_mnk=(32, 32, 16)                       the tile that the threads compute; in a larger tile, each
+                                                       thread has more values
 
-A tensor (M,N,...) is divided by the permutation and by the atom's shape, read through the atom's thread-value layout,
-and divided among the threads:
+`thrfrg_C` divides a tensor (M,N,...) by the permutation and by the atom's shape, applies the atom's thread-value layout
+to each piece, and divides the pieces among the threads:
 
     thrfrg_C:  ((ThrV,(ThrM,ThrN)),(FrgV,(RestM,RestN,...)))
 
-`ThrV` is the thread within the atom, `ThrM`, `ThrN` the atom; `FrgV` the atom's values, the rest the remaining tiles. A
-thread's part is a slice of it: (FrgV,RestM,RestN,...).
+`ThrV` is the thread within the atom, and `ThrM`, `ThrN` select the atom. `FrgV` counts the atom's values, and `RestM`,
+`RestN` the remaining tiles. A thread's part is a slice of this tensor: (FrgV,RestM,RestN,...).
 Source: cute/atom/mma_atom.hpp.
 """
 
@@ -82,14 +82,14 @@ def _size_mode(extent: int) -> Layout:
 
 @dataclass(frozen=True, slots=True)
 class TiledMma:
-    """An MMA atom that is repeated over threads. `str` is C++'s print.
+    """An MMA atom that is repeated over threads. `str(tiled_mma)` is the text that CuTe C++ prints.
 
     Args:
         atom: the instruction.
-        atom_layout_mnk: (atoms along M, N, K) -> number of the atom, rank 3.
+        atom_layout_mnk: the layout of the atoms, (m, n, k) -> atom number; its rank is 3.
         permutation_mnk: for each of M, N and K: None (the extent that the threads cover), an extent, or a layout.
     Raises:
-        StaticAssertError: the layout does not have rank 3, or a permutation is not static; the text is C++'s.
+        StaticAssertError: the layout does not have rank 3, or a permutation is not static.
 
     >>> mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN", (Int(2), Int(1), Int(1)))
     >>> print(mma.thr_layout_vmnk, text(mma.tile_shape()), mma.get_layoutC_TV())
@@ -121,42 +121,42 @@ class TiledMma:
         return self.atom.shape_mnk
 
     def permutation(self, mode: int) -> Tiler:
-        """The permutation of M (0), N (1) or K (2); the default is the atom's extent times the number of atoms."""
+        """Return the permutation of M (0), N (1) or K (2); by default, the atom's extent times the number of atoms."""
         given_one = self.permutation_mnk[expect_integer(mode, "a mode of an MMA", 0, 2)]
         if given_one is None:
             return self.atom.shape_mnk[mode] * size(self.thr_layout_vmnk[mode + 1])
         return given_one
 
     def tile_size(self, mode: int) -> int:
-        """Extent of the tile along M (0), N (1) or K (2)."""
+        """Return the extent of the tile along M (0), N (1) or K (2)."""
         found: int = size(self.permutation(mode))
         return found
 
     def tile_size_mnk(self, mode: int | None = None) -> int | tuple[int, int, int]:
-        """The tile's extent along one of M, N, K, or all three."""
+        """Return the extent of the tile along M, N or K, or the three extents."""
         return self.tile_shape() if mode is None else self.tile_size(mode)
 
     def tile_shape(self) -> tuple[int, int, int]:
-        """The (M, N, K) extents that all threads compute together."""
+        """Return the (M, N, K) extents of the tile that all threads together compute."""
         return self.tile_size(0), self.tile_size(1), self.tile_size(2)
 
     @property
     def threads_of_size(self) -> IntTuple:
-        """(V, M, N, K): factors of the number of threads, `cute.size(tiled_mma)`."""
+        """The shape (V, M, N, K) of the threads. Its product is `cute.size(tiled_mma)`, the number of threads."""
         return self.thr_layout_vmnk.shape
 
     def size(self) -> int:
-        """Number of threads."""
+        """Return the number of threads."""
         return size(self.thr_layout_vmnk)
 
     def thrfrg(self, operand: Operand, thing: Thing) -> Thing:
-        """A layout or tensor (M,K,...), (N,K,...) or (M,N,...) as ((ThrV,(Thr,Thr)),(FrgV,(Rest,Rest,...)))."""
+        """Rearrange A (M,K,...), B (N,K,...) or C (M,N,...) to ((ThrV,(Thr,Thr)),(FrgV,(Rest,Rest,...)))."""
         _modes_of(operand)
         direct: Any = self._thrfrg_of_even(operand, thing) if isinstance(thing, Layout) else None
         return self._thrfrg_of_any(operand, thing) if direct is None else direct
 
     def _thrfrg_of_any(self, operand: Operand, thing: Thing) -> Thing:
-        """Compute thrfrg with C++'s steps."""
+        """Compute `thrfrg` in the steps of CuTe C++."""
         first, second = MODES[operand]
         if int(rank(thing)) < 2:
             raise StaticAssertError("rank(tensor) >= Int<2>", {"operand": operand, "tensor": thing})
@@ -169,8 +169,9 @@ class TiledMma:
         return zipped_divide(values, (None, across))
 
     def _thrfrg_of_even(self, operand: Operand, layout: Layout) -> Layout | None:
-        """Compute thrfrg in fewer steps if both modes are one static number that all extents divide: the permutation
-        changes nothing, each mode is split twice, and only the atom's values are composed. Returns None otherwise."""
+        """Compute `thrfrg` in fewer steps if both modes are single static extents that the tile divides. Then the
+        permutation changes nothing, each mode is split twice, and only the atom's values are composed. Return None
+        otherwise."""
         shape, stride, shape_mnk = layout.shape, layout.stride, self.atom.shape_mnk
         if type(shape) is not tuple or type(stride) is not tuple or len(shape) < 2:
             return None
@@ -194,7 +195,7 @@ class TiledMma:
         return joined([held, others])
 
     def _thrfrg_of_layout(self, operand: Operand, layout: Thing) -> Thing | Layout:
-        """thrfrg, cached if the layout's text determines it: numbers only."""
+        """Compute `thrfrg` of a layout, and cache the result if the layout has no symbols."""
         if not isinstance(layout, Layout):
             return self.thrfrg(operand, layout)
         key = (operand, str(layout))
@@ -208,19 +209,19 @@ class TiledMma:
         return found
 
     def thrfrg_A(self, thing: Thing) -> Thing:
-        """A of (M,K,...): ((ThrV,(ThrM,ThrK)),(FrgV,(RestM,RestK,...)))."""
+        """Rearrange A (M,K,...) to ((ThrV,(ThrM,ThrK)),(FrgV,(RestM,RestK,...)))."""
         return self.thrfrg("A", thing)
 
     def thrfrg_B(self, thing: Thing) -> Thing:
-        """B of (N,K,...): ((ThrV,(ThrN,ThrK)),(FrgV,(RestN,RestK,...)))."""
+        """Rearrange B (N,K,...) to ((ThrV,(ThrN,ThrK)),(FrgV,(RestN,RestK,...)))."""
         return self.thrfrg("B", thing)
 
     def thrfrg_C(self, thing: Thing) -> Thing:
-        """C of (M,N,...): ((ThrV,(ThrM,ThrN)),(FrgV,(RestM,RestN,...)))."""
+        """Rearrange C (M,N,...) to ((ThrV,(ThrM,ThrN)),(FrgV,(RestM,RestN,...)))."""
         return self.thrfrg("C", thing)
 
     def get_slice(self, thread: int) -> ThrMma:
-        """The part of one thread.
+        """Return the part of one thread, as a `ThrMma`.
 
         Args:
             thread: the index of the thread, an int (or an `Int` for a static index).
@@ -239,14 +240,14 @@ class TiledMma:
     get_thread_slice = get_slice
 
     def _thread_coordinates(self) -> Layout:
-        """Thread index -> (ThrV,ThrM,ThrN,ThrK) as one index."""
+        """Return the layout thread index -> index of (ThrV,ThrM,ThrN,ThrK)."""
         threads = self.thr_layout_vmnk
         inverse = right_inverse(make_layout(threads, complement(threads)))
         found: Layout = composition(Layout((size(threads), Int(1)), (Int(1), Int(0))), inverse)
         return found
 
     def get_layout_TV(self, operand: Operand) -> Layout:
-        """(thread index, value) -> index of an element in the tile of an operand, first mode fastest."""
+        """Return the layout (thread index, value) -> index in the tile of an operand, first mode fastest."""
         first, second = _modes_of(operand)
         reference = Layout((self.tile_size(first), self.tile_size(second)))
         found = self.thrfrg(operand, reference)
@@ -258,64 +259,64 @@ class TiledMma:
         return layout
 
     def get_layoutA_TV(self) -> Layout:
-        """(thread index, value) -> m + M*k."""
+        """Return the layout (thread index, value) -> m + M*k, with M of the tile."""
         return self.get_layout_TV("A")
 
     def get_layoutB_TV(self) -> Layout:
-        """(thread index, value) -> n + N*k."""
+        """Return the layout (thread index, value) -> n + N*k, with N of the tile."""
         return self.get_layout_TV("B")
 
     def get_layoutC_TV(self) -> Layout:
-        """(thread index, value) -> m + M*n."""
+        """Return the layout (thread index, value) -> m + M*n, with M of the tile."""
         return self.get_layout_TV("C")
 
     def partition_shape(self, operand: Operand, shape: Shape) -> IntTuple:
-        """The shape of a thread's part, for an operand of this shape."""
+        """Return the shape of a thread's part of an operand of this shape."""
         whole = Layout(shape)
         return self.thrfrg(operand, whole)(Int(0), (None, (None,) * int(rank(whole)))).shape
 
     def partition_shape_A(self, shape: Shape) -> IntTuple:
-        """The shape of a thread's part of an A of shape (M,K,...)."""
+        """Return the shape of a thread's part of A, which has the shape (M,K,...)."""
         return self.partition_shape("A", shape)
 
     def partition_shape_B(self, shape: Shape) -> IntTuple:
-        """The shape of a thread's part of a B of shape (N,K,...)."""
+        """Return the shape of a thread's part of B, which has the shape (N,K,...)."""
         return self.partition_shape("B", shape)
 
     def partition_shape_C(self, shape: Shape) -> IntTuple:
-        """The shape of a thread's part of a C of shape (M,N,...)."""
+        """Return the shape of a thread's part of C, which has the shape (M,N,...)."""
         return self.partition_shape("C", shape)
 
     def partition_fragment_C(self, shape: Shape | Tensor) -> Tensor:
-        """The accumulator of one thread, for a C of this shape: registers, or tensor memory."""
+        """Make the accumulator of one thread for a C of this shape: registers, or tensor memory."""
         shape = shape.shape if isinstance(shape, Tensor) else shape
         return fragments.make_fragment_C(self.atom, Layout(self.partition_shape_C(shape)))
 
     def make_fragment_A(self, part: LayoutLike) -> Tensor:
-        """The fragment of a partition of A."""
+        """Make the fragment for a partition of A."""
         return fragments.make_fragment_A(self.atom, part)
 
     def make_fragment_B(self, part: LayoutLike) -> Tensor:
-        """The fragment of a partition of B."""
+        """Make the fragment for a partition of B."""
         return fragments.make_fragment_B(self.atom, part)
 
     def make_fragment_C(self, part: LayoutLike) -> Tensor:
-        """The fragment of a partition of C."""
+        """Make the fragment for a partition of C."""
         return fragments.make_fragment_C(self.atom, part)
 
     def latex(self, color: Colour | None = None) -> str:
-        """The text of C++'s print_latex: A, B and C around each other, thread and value in each cell.
+        """Return the text of C++'s print_latex: a picture of A, B and C, with the thread and the value in each cell.
 
         Args:
-            color: (thread, value) -> TikZ colour, default eight by thread.
+            color: (thread, value) -> TikZ colour; default: one of eight colours by thread.
         """
         return pictures.mma_latex({x: self.get_layout_TV(x) for x in ("A", "B", "C")}, self.tile_shape(), color)
 
     def svg(self, color: Colour | None = None) -> str:
-        """The text of C++'s print_svg.
+        """Return the text of C++'s print_svg.
 
         Args:
-            color: (thread, value) -> `red,green,blue`, default eight by thread.
+            color: (thread, value) -> `red,green,blue`; default: one of eight colours by thread.
         """
         return pictures.mma_svg({x: self.get_layout_TV(x) for x in ("A", "B", "C")}, self.tile_shape(), color)
 
@@ -331,14 +332,14 @@ class TiledMma:
 
 
 def _split(extent: int, step: Leaf, tile: int) -> tuple[Mode, Mode]:
-    """The mode extent:step as tiles and the rest; C++ gives a mode of one element the stride 0."""
+    """Split the mode extent:step into a tile and the rest; a part of one element has stride 0, as in C++."""
     rest = extent // tile
     first, second = STATIC[tile], STATIC[rest]
     return (first, STATIC_ZERO if tile == 1 else step), (second, STATIC_ZERO if rest == 1 else times(first, step))
 
 
 def _modes(modes: Sequence[Mode]) -> Layout:
-    """A layout of modes size:stride."""
+    """Make a layout of modes size:stride."""
     return make(tuple([mode[0] for mode in modes]), tuple([mode[1] for mode in modes]))
 
 
@@ -349,7 +350,7 @@ def _last_thread(threads: Layout) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ThrMma:
-    """One thread of a tiled MMA: `partition_A(tensor)` is its part of A. `str` is C++'s print.
+    """One thread of a tiled MMA: `partition_A(tensor)` is its part of A. `str(...)` is the text of CuTe C++.
 
     >>> from cute_py.tensor import make_identity_tensor
     >>> mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN")
@@ -367,7 +368,7 @@ class ThrMma:
             raise InvalidValueError("the coordinate of a thread must be (V, M, N, K)", {"got": given(self.thr_vmnk)})
 
     def partition(self, operand: Operand, thing: Thing) -> Thing:
-        """The thread's part: (FrgV,Rest,Rest,...)."""
+        """Return the thread's part of an operand: (FrgV,Rest,Rest,...)."""
         first, second = _modes_of(operand)
         divided: Any = self.tiled_mma._thrfrg_of_layout(operand, thing.layout if isinstance(thing, Tensor) else thing)
         rest = int(rank(divided[1][1].shape))
@@ -378,39 +379,39 @@ class ThrMma:
         return found
 
     def partition_A(self, thing: Thing) -> Thing:
-        """The thread's part of an A (M,K,...)."""
+        """Return the thread's part of A (M,K,...)."""
         return self.partition("A", thing)
 
     def partition_B(self, thing: Thing) -> Thing:
-        """The thread's part of a B (N,K,...)."""
+        """Return the thread's part of B (N,K,...)."""
         return self.partition("B", thing)
 
     def partition_C(self, thing: Thing) -> Thing:
-        """The thread's part of a C (M,N,...)."""
+        """Return the thread's part of C (M,N,...)."""
         return self.partition("C", thing)
 
     def partition_shape_A(self, shape: Shape) -> IntTuple:
-        """The shape of the thread's part of an A of this shape."""
+        """Return the shape of the thread's part of an operand A of this shape."""
         return self.tiled_mma.partition_shape("A", shape)
 
     def partition_shape_B(self, shape: Shape) -> IntTuple:
-        """The shape of the thread's part of a B of this shape."""
+        """Return the shape of the thread's part of an operand B of this shape."""
         return self.tiled_mma.partition_shape("B", shape)
 
     def partition_shape_C(self, shape: Shape) -> IntTuple:
-        """The shape of the thread's part of a C of this shape."""
+        """Return the shape of the thread's part of an operand C of this shape."""
         return self.tiled_mma.partition_shape("C", shape)
 
     def partition_fragment_A(self, thing: LayoutLike) -> Tensor:
-        """The fragment of the thread's part of A."""
+        """Make the fragment for the thread's part of A."""
         return fragments.make_fragment_A(self.tiled_mma.atom, self.partition_A(thing))
 
     def partition_fragment_B(self, thing: LayoutLike) -> Tensor:
-        """The fragment of the thread's part of B."""
+        """Make the fragment for the thread's part of B."""
         return fragments.make_fragment_B(self.tiled_mma.atom, self.partition_B(thing))
 
     def partition_fragment_C(self, thing: LayoutLike) -> Tensor:
-        """The fragment of the thread's part of C."""
+        """Make the fragment for the thread's part of C."""
         return fragments.make_fragment_C(self.tiled_mma.atom, self.partition_C(thing))
 
     def __str__(self) -> str:
@@ -418,7 +419,7 @@ class ThrMma:
 
 
 def _three(atom_layout: Layout | Shape) -> Layout:
-    """The atom layout with three modes: a shape is static and column-major, missing modes are 1:0."""
+    """Return the atom layout with three modes. A shape becomes a static column-major layout; missing modes are 1:0."""
     layout = atom_layout if isinstance(atom_layout, Layout) else Layout(static(atom_layout))
     modes = int(rank(layout))
     if modes > 3:
@@ -452,9 +453,9 @@ def make_tiled_mma(
     """Repeat an MMA atom over threads.
 
     Args:
-        atom: an atom, or C++'s name of one.
-        atom_layout_mnk: layout, or shape (static, column-major), of the atoms over M, N, K; missing modes are 1.
-            Default: one atom.
+        atom: an atom, or its name in C++.
+        atom_layout_mnk: the layout of the atoms along M, N and K, or its shape (then it is static and column-major).
+            Missing modes are 1. Default: one atom.
         permutation_mnk: for each of M, N and K: None, an extent, or a layout. Missing entries are None, and None stands
             for all three.
     Raises:
@@ -470,6 +471,6 @@ def make_tiled_mma(
 
 @functools.lru_cache(maxsize=64)
 def _shared(atom: MmaAtom, layout: Layout, permutation: Permutations) -> TiledMma:
-    """The tiled MMA, cached for static arguments. Run-time numbers compare equal to static ones, so they are not
-    cached."""
+    """Make the tiled MMA, and cache it for static arguments. Run-time numbers compare equal to static ones, so
+    arguments with run-time numbers are not cached."""
     return TiledMma(atom, layout, permutation, tiled_product(atom.thr_id, layout))

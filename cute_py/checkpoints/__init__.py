@@ -1,4 +1,5 @@
-"""Checkpoints in .safetensors files: convert weights to and from block-scaled formats, and describe each tensor."""
+"""Checkpoints in .safetensors files: convert their weights to and from block-scaled formats, and describe their
+tensors."""
 
 from cute_py.checkpoints.convert import ConversionReport as ConversionReport
 from cute_py.checkpoints.convert import ConvertedTensor as ConvertedTensor

@@ -1,5 +1,4 @@
-"""The config.json of a converted checkpoint, with a `quantization_config` as compressed-tensors and ModelOpt write
-it."""
+"""Write the config.json of a converted checkpoint, with the `quantization_config` of compressed-tensors or ModelOpt."""
 
 from __future__ import annotations
 
@@ -12,10 +11,11 @@ from cute_py.formats.stored_weights import Convention
 
 
 def converted_configuration(text: str, row: Convention | None, kept: Sequence[str]) -> str:
-    """Return a model's configuration with the `quantization_config` of a convention, or without it for None.
+    """Return a config.json with the `quantization_config` of a convention, or without one if the convention is None.
 
     Args:
-        kept: weights that were not converted.
+        text: the config.json of the source. row: the convention, or None. kept: names of weights that were not
+            converted.
     Raises:
         FileFormatError: the text is not a JSON object.
 
@@ -41,7 +41,8 @@ def converted_configuration(text: str, row: Convention | None, kept: Sequence[st
 
 
 def _compressed_tensors(row: Convention, modules: Sequence[str]) -> dict[str, Any]:
-    """The entry of compressed-tensors. Only weights are quantised: the activations of the group have no scheme."""
+    """Return the `quantization_config` of compressed-tensors. It quantises only weights, so activations have no
+    scheme."""
     weights: dict[str, Any] = {
         "num_bits": 4 if row.element == "e2m1" else 8,
         "type": "float",

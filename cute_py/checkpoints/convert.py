@@ -88,7 +88,7 @@ class _Options:
         return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.patterns)
 
     def chosen(self, name: str) -> str:
-        """The reason why a name is not converted, or an empty text if it is."""
+        """Return the reason why a tensor of this name is not converted; an empty string if it is."""
         if not self.matches(name):
             return "no pattern names it"
         kept = next((pattern for pattern in self.keep if fnmatch.fnmatchcase(name, pattern)), None)
@@ -210,7 +210,7 @@ def _options(
     if not isinstance(made, Format):
         made = as_dtype(made)
         if made.name not in FLOATS:
-            raise InvalidValueError(f"to {made.name}; must be a format, or {', '.join(FLOATS)}")
+            raise InvalidValueError(f"to = {made.name}; must be a format, or {', '.join(FLOATS)}")
     else:
         row = convention_row(convention, made)
     return _Options(made, row, texts[0], texts[1], requantize)
@@ -263,7 +263,7 @@ def _tensor_work(source: Source, options: _Options) -> _Work:
 
 
 def _unfit(source: Source, form: Any, options: _Options) -> str:
-    """The reason why a tensor of floats can't be stored in the format; empty: it can."""
+    """Return the reason why a tensor of floats can't be stored in the format; an empty string if it can."""
     if source.dtype not in FLOATS:
         return f"its elements are {source.dtype}"
     if len(source.shape) not in (2, 3) or 0 in source.shape:
@@ -378,7 +378,7 @@ def _run(work: _Work, options: _Options, made: PartFile) -> int | None:
 
 
 def _of_formats(key: str, text: str) -> bool:
-    """Whether an entry of the source's metadata describes its formats, which change."""
+    """Whether an entry of the source's metadata describes formats. The conversion replaces such entries."""
     return key in (METADATA, "tensor_names") or '"_type"' in text
 
 

@@ -1,4 +1,5 @@
-"""Descriptions of checkpoints: formats, the order of scales with its certainty, and errors."""
+"""Describe checkpoints: the format of each weight, the order of its scales, whether that order is certain, and
+errors."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ NOT_A_NUMBER: Final = ("nan_scale", "nan_element")
 
 @dataclass(frozen=True, slots=True)
 class DescribedWeight:
-    """A quantised weight, the order of its scales as text, and its errors."""
+    """A quantised weight, the name of the order of its scales, whether that order is certain, and its diagnostics."""
 
     weight: StoredWeight
     order: str
@@ -58,8 +59,8 @@ class DescribedWeight:
 class CheckpointDescription:
     """Description of a checkpoint.
 
-    Attributes: `weights`, the weights in a format; `others`, the type and shape of other tensors by name; `problems`
-        that belong to no weight; `scope`.
+    Attributes: `weights`, the quantised weights; `others`, the type and shape of each other tensor, by name;
+        `problems`, diagnostics that belong to no weight; `scope`, what was checked.
     """
 
     title: str
@@ -96,7 +97,7 @@ def describe_checkpoint(
     """Describe each tensor of a checkpoint: its role, the order of its scales, and its faults.
 
     Args:
-        path: a .safetensors file, an index, or a folder. reference: the original checkpoint; its numbers decide the
+        path: a .safetensors file, an index, or a folder. reference: the original checkpoint; its values determine the
             order of the scales.
     Raises:
         FileFormatError: a file can't be read.
@@ -148,7 +149,7 @@ def _described(weight: StoredWeight, checkpoint: Checkpoint, original: Checkpoin
 
 
 def _check_total(weight: StoredWeight, scaled: ScaledTensor) -> list[Diagnostic]:
-    """Find a tensor scale that no quantiser produces."""
+    """Report a tensor scale that is not positive and finite; no quantiser produces one."""
     total = scaled.tensor_scale
     if total is None or 0 < total < np.inf:
         return []
@@ -164,7 +165,8 @@ def _array(tensor: StoredTensor) -> NDArray[Any]:
 def _order(
     weight: StoredWeight, scaled: ScaledTensor, original: Checkpoint | None
 ) -> tuple[str, bool, list[Diagnostic]]:
-    """The order of the scales as text, whether it is certain, and an error if a reference contradicts it."""
+    """Return a description of the order of the scales, whether it is certain, and an error if a reference contradicts
+    it."""
     form, name = weight.format, str(weight.format.order)
     says = f"{name}, as {weight.convention.name} says"
     if form.block == (None, None):
@@ -186,7 +188,7 @@ def _order(
 def _matched(
     weight: StoredWeight, scaled: ScaledTensor, tensor: StoredTensor
 ) -> tuple[str, bool, list[Diagnostic]] | None:
-    """The order that reproduces the scales of the original numbers; None: the original has other numbers."""
+    """Find the order in which the scales equal those computed from the original; None if no order matches."""
     form, name = weight.format, str(weight.format.order)
     if tensor.shape != weight.shape or tensor.dtype.name not in FLOATS or form.block[0] != 1:
         return None
@@ -209,7 +211,7 @@ def _matched(
 
 
 def _check_sums(checkpoint: Checkpoint) -> tuple[list[Diagnostic], bool]:
-    """Find tensors whose bytes differ from their checksum; also return whether there are checksums."""
+    """Report tensors whose bytes do not match their checksum; also return whether the checkpoint has checksums."""
     path = checkpoint.folder / CHECKSUMS
     if not path.is_file():
         return [], False
@@ -227,7 +229,7 @@ def _check_sums(checkpoint: Checkpoint) -> tuple[list[Diagnostic], bool]:
 
 
 def sha256(tensor: StoredTensor) -> str:
-    """The SHA-256 of a tensor's bytes."""
+    """Return the SHA-256 of a tensor's bytes, in hexadecimal."""
     found = hashlib.sha256()
     for at in range(0, tensor.nbytes, 1 << 22):
         found.update(tensor.part(at, min(1 << 22, tensor.nbytes - at)).data)

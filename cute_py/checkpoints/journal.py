@@ -1,6 +1,6 @@
-"""Files that may be written in several runs, and get their name only when they are complete.
+"""Write a file in one or several runs, and rename it to its final name only when it is complete.
 
-    .NAME.part       the file: its header, then tensors at their places
+    .NAME.part       the file: its header, then each tensor at its offset
     .NAME.journal    line 1: the job; then a line for each tensor whose bytes are on the disk
 
 Bytes reach the disk before their line does. After an interruption, even by SIGKILL or a loss of power, the next run
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from cute_py.errors import FileFormatError
 
 JOURNAL_BYTES: Final = 64 << 20
-"""Bytes of tensors after which the journal is brought up to date."""
+"""Number of bytes written to tensors after which the journal is updated."""
 
 CHUNK: Final = 1 << 22
 
@@ -38,11 +38,12 @@ def sync_folder(folder: Path) -> None:
 
 
 class PartFile:
-    """A file that is not complete yet.
+    """A file that is being written, with the journal of the work already done.
 
     Args:
         path: its final name. job: the description of the job; leftovers of another job are dropped.
-        header: its first bytes; their number can't change. places: the (offset, bytes) of each tensor.
+        header: the first bytes of the file; `complete` writes a header of the same size. places: the (offset, bytes) of
+            each tensor in the file.
     """
 
     def __init__(self, path: Path, job: str, header: bytes, places: Mapping[str, tuple[int, int]]) -> None:
@@ -50,7 +51,7 @@ class PartFile:
         self.part = path.with_name(f".{path.name}.part")
         self.journal = path.with_name(f".{path.name}.journal")
         self.done: dict[str, dict[str, Any]] = {}
-        """Piece of work -> its record: the checksums of its tensors, and further notes."""
+        """Name of a piece of work -> its record: the checksums of its tensors, and further notes."""
         self.resumed = 0
         self._waiting: list[dict[str, Any]] = []
         self._unsynced = 0
@@ -83,8 +84,7 @@ class PartFile:
         self._log.close()
 
     def _records(self) -> list[dict[str, Any]]:
-        """The records of a journal of this job; an incomplete line, and all that follows it, is removed from the
-        journal."""
+        """Return the records of this job's journal, and truncate the journal at the first incomplete line."""
         self._log.seek(0)
         found: list[dict[str, Any]] = []
         whole = 0
@@ -137,7 +137,7 @@ class PartFile:
         self._unsynced += len(data)
 
     def finish(self, work: str, **notes: Any) -> None:
-        """Record that a piece of work is done: every tensor that it wrote has all its bytes."""
+        """Record that a piece of work is done, after a check that all bytes of its tensors were written."""
         for name, at in self._at.items():
             if at != self.places[name][1]:
                 raise FileFormatError(f"{name} has {at} bytes; must have {self.places[name][1]}")
@@ -149,7 +149,7 @@ class PartFile:
             self.sync()
 
     def sync(self) -> None:
-        """Flush completed work to the disk, and then record it in the journal."""
+        """Flush completed work to the disk, and then add its records to the journal."""
         self._file.flush()
         os.fsync(self._file.fileno())
         for record in self._waiting:
@@ -157,7 +157,7 @@ class PartFile:
         self._waiting, self._unsynced = [], 0
 
     def complete(self, header: bytes) -> None:
-        """Write the final header, and give the file its name."""
+        """Write the final header, and rename the file to its final name."""
         if len(header) != len(self.header):
             raise FileFormatError(f"{self.path}: the header has {len(header)} bytes; must have {len(self.header)}")
         self.sync()
@@ -171,7 +171,7 @@ class PartFile:
 
 
 def completed_records(path: Path, job: str) -> dict[str, dict[str, Any]] | None:
-    """The records of a file that an earlier run of the same job completed, or None."""
+    """Return the records of a file that an earlier run of the same job completed; None if there is no such file."""
     journal = path.with_name(f".{path.name}.journal")
     if not path.exists() or not journal.exists() or path.with_name(f".{path.name}.part").exists():
         return None

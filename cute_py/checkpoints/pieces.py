@@ -52,7 +52,7 @@ Write = Callable[[str, NDArray[Any]], None]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A weight as numbers: a tensor of floats, or a quantised weight with its tensors."""
+    """A weight of the source checkpoint: a tensor of floats, or a quantised weight with its tensors."""
 
     name: str
     shape: tuple[int, ...]
@@ -67,7 +67,8 @@ class Source:
 
     @property
     def dtype(self) -> str:
-        """The type of the numbers, or their original type if the file names it."""
+        """The element type of a tensor of floats. For a quantised weight, the type before quantisation if the file
+        names it, otherwise bfloat16."""
         if self.weight is None:
             return self.tensors["data"].dtype.name
         return self.weight.dtype or "bfloat16"
@@ -180,7 +181,7 @@ def expect_on_device(to: Format | DType, quantised: Iterable[Format]) -> None:
 
 
 def _quantised(values: NDArray[Any], form: Format, largest: float, device: str) -> ScaledTensor:
-    """A piece of rows in a format."""
+    """Quantise some rows. `largest` is the largest magnitude of the whole weight."""
     if device == "host":
         return quantized(values, form, largest=largest)
     if not form.tensor_scale:

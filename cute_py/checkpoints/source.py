@@ -1,4 +1,4 @@
-"""A checkpoint: one .safetensors file, the files of an index, or the files of a folder, with all tensors by name."""
+"""Open a checkpoint: a .safetensors file, the files that an index lists, or the files of a folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Checkpoint:
 
     Attributes:
         files: the tensors and metadata of each file. index: the name of the index, or None.
-        tensors: every tensor by name. weights: the quantised weights among them, the other tensors, and errors.
+        tensors: every tensor by name. weights: which tensors form quantised weights, which do not, and errors.
     """
 
     files: Mapping[Path, StoredFile]
@@ -31,20 +31,20 @@ class Checkpoint:
 
     @property
     def folder(self) -> Path:
-        """The folder of the files."""
+        """The folder that contains the files."""
         return next(iter(self.files)).parent
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all tensors."""
+        """Number of bytes of all tensors."""
         return sum(tensor.nbytes for tensor in self.tensors.values())
 
 
 def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
-    """Read only the headers of a checkpoint.
+    """Open a checkpoint; only the headers of its files are read.
 
     Args:
-        path: a .safetensors file, an index `*.safetensors.index.json`, or a folder that has either.
+        path: a .safetensors file, an index `*.safetensors.index.json`, or a folder that contains either.
     Raises:
         FileFormatError: a file does not exist or has another format, two files have the same tensor, or an index names
             a missing file or tensor.
@@ -73,7 +73,7 @@ _METADATA = "cute_py.formats"
 
 
 def _formats(metadata: Mapping[str, str]) -> dict[str, object]:
-    """The formats that a file's metadata lists; one that can't be read is left to `find_weights`."""
+    """Return the formats that a file's metadata lists; `find_weights` parses each of them and reports errors."""
     try:
         found = json.loads(metadata.get(_METADATA, "{}"))
     except ValueError:

@@ -1,7 +1,7 @@
 """Arguments of the commands: their types, --json, and `-`, which stands for standard input instead of a string or a
 file.
 
-Standard input is read once, as text or as a file whose first bytes give its type.
+Standard input is read once: as text, or as a file whose first bytes determine its type.
 """
 
 from __future__ import annotations
@@ -31,10 +31,17 @@ MAGIC: Final = ((b"\x93NUMPY", ".npy"), (b"PK\x03\x04", ".npz"), (b"PK\x05\x06",
 """(first bytes, suffix of such a file); everything else is read as .safetensors, which begins with a length."""
 
 
+def add_action(
+    actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str, what: str
+) -> argparse.ArgumentParser:
+    """Add an action to a command. Its own --help begins with the text that the help of the command has for it."""
+    return actions.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
+
+
 def json_option(
     parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int], text: str = "print the result as JSON"
 ) -> None:
-    """The last argument of every command, and the function that it runs."""
+    """Add --json, the last argument of every command, and set the function that the command runs."""
     parser.add_argument("--json", action="store_true", help=text)
     parser.set_defaults(run=run)
 
@@ -45,7 +52,7 @@ def report(
     text: Callable[[], object],
     say: Callable[[object], None] = print_report,
 ) -> None:
-    """Print the result of a command: the data as JSON with --json, else the text (`print` has no colour)."""
+    """Print the result of a command: with --json, the data as JSON; otherwise the text, with the function `say`."""
     if options.json:
         print(json.dumps(data(), indent=2))
     else:
@@ -53,10 +60,10 @@ def report(
 
 
 def integer(text: str) -> int:
-    """A number, decimal or 0x, 0o, 0b, in ASCII digits.
+    """Parse an integer in ASCII digits: decimal, or with the prefix 0x, 0o or 0b.
 
     Raises:
-        argparse.ArgumentTypeError: not an integer, or far beyond any size or address.
+        argparse.ArgumentTypeError: the argument is not an integer, or is far beyond any size or address.
 
     >>> integer("0x10"), integer("-4")
     (16, -4)
@@ -71,8 +78,8 @@ def integer(text: str) -> int:
 
 
 def driver_version(text: str) -> int:
-    """A version as cuDriverGetVersion returns it: 1000 x major + 10 x minor, at least CUDA 12.0, the first with tensor
-    maps.
+    """Parse a driver version as cuDriverGetVersion returns it: 1000 x major + 10 x minor. The lowest is CUDA 12.0, the
+    first version with tensor maps.
 
     Raises:
         argparse.ArgumentTypeError: the argument has another form.
@@ -90,7 +97,7 @@ def driver_version(text: str) -> int:
 
 
 def sizes(text: str) -> tuple[int, ...]:
-    """Numbers joined by commas or x.
+    """Parse integers separated by commas or by x.
 
     Raises:
         argparse.ArgumentTypeError: the argument has another form.
@@ -108,10 +115,10 @@ def sizes(text: str) -> tuple[int, ...]:
 
 
 def standard_bytes(count: int) -> bytes:
-    """The next `count` bytes of standard input; fewer at its end.
+    """Return the next `count` bytes of standard input, or fewer at its end.
 
     Raises:
-        FileFormatError: it is closed or can't be read.
+        FileFormatError: standard input is closed or can't be read.
     """
     if sys.stdin is None:
         raise FileFormatError("standard input is closed")
@@ -124,10 +131,10 @@ def standard_bytes(count: int) -> bytes:
 
 
 def standard_input() -> bytes:
-    """All of standard input, for a text or a tensor map.
+    """Read all of standard input, which is text or a tensor map.
 
     Raises:
-        FileFormatError: it is closed, can't be read, or has more than `MAX_TEXT` bytes.
+        FileFormatError: standard input is closed, can't be read, or has more than `MAX_TEXT` bytes.
     """
     data = standard_bytes(MAX_TEXT + 1)
     if len(data) > MAX_TEXT:
@@ -136,10 +143,10 @@ def standard_input() -> bytes:
 
 
 def standard_text() -> str:
-    """All of standard input as text.
+    """Read all of standard input as text.
 
     Raises:
-        FileFormatError: it is not UTF-8, or too long.
+        FileFormatError: standard input is not UTF-8, or is too long.
     """
     try:
         return standard_input().decode()
@@ -148,7 +155,7 @@ def standard_text() -> str:
 
 
 def text_of(argument: str) -> str:
-    """A text given as an argument, or on standard input for -.
+    """Return the argument, or for `-` the text on standard input.
 
     Raises:
         FileFormatError: standard input is closed, or is not text.
@@ -157,10 +164,10 @@ def text_of(argument: str) -> str:
 
 
 def only_one(*arguments: str | None) -> None:
-    """Refuse more than one - among arguments: standard input can be read once.
+    """Refuse more than one `-` among the arguments, because standard input can be read only once.
 
     Raises:
-        InvalidValueError: there are more.
+        InvalidValueError: more than one argument is `-`.
 
     >>> only_one("-", "a", None)
     """
@@ -171,7 +178,8 @@ def only_one(*arguments: str | None) -> None:
 
 @contextmanager
 def file_of(argument: str) -> Iterator[str]:
-    """The name of a file: the argument itself, or for - a temporary copy of standard input with a suffix for its type.
+    """The name of the file to read: the argument itself, or for `-` a temporary copy of standard input, with the suffix
+    of its type.
 
     Raises:
         FileFormatError: standard input is closed or empty; errors about its contents name standard input, not the copy.
@@ -191,10 +199,10 @@ def file_of(argument: str) -> Iterator[str]:
 
 
 def _copied(folder: str) -> str:
-    """The name of a copy of standard input in a folder.
+    """Copy standard input to a file in a folder, and return the name of the file.
 
-    If the input begins with neither a magic number nor a header length, it can't be such a file. Then only its
-    beginning is copied, which is enough for the error.
+    If the input begins with neither a magic number nor the length of a .safetensors header, it is not a file of
+    tensors. Then only its beginning is copied, which is enough for the error message.
     """
     head = standard_bytes(HEAD_BYTES)
     if not head:

@@ -15,7 +15,7 @@ from cute_py.atom.element_types import cpp_type_text
 from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.mma_atoms import MMA_ATOMS, find_mma_atoms
 from cute_py.atom.tiled_mma import make_tiled_mma
-from cute_py.cli.arguments import integer, json_option, report, sizes, text_of
+from cute_py.cli.arguments import add_action, integer, json_option, report, sizes, text_of
 from cute_py.draw.threads import draw_copy, draw_mma
 from cute_py.errors import InvalidValueError, counted
 from cute_py.explanation.atoms import atom_data, atom_of, atom_text
@@ -29,13 +29,13 @@ def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.description = "Shows the MMA and copy operations of CuTe C++ under their C++ names. Every action takes --json."
     actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listed = actions.add_parser("list", help="list all operations, or those of a family or architecture")
+    listed = add_action(actions, "list", "list all operations, or those of a family or architecture")
     listed.add_argument("--kind", choices=("mma", "copy"), help="list only this kind")
     listed.add_argument("--family", help="such as sm80, sm90_gmma, sm100_umma")
     listed.add_argument("--arch", help="such as sm80: operations that first appear in this architecture")
     listed.add_argument("--count", action="store_true", help="count the operations in each family")
     json_option(listed, run_list)
-    find = actions.add_parser("find", help="find MMA operations by their element types and extents")
+    find = add_action(actions, "find", "find MMA operations by their element types and extents")
     for operand in ("a", "b", "c"):
         find.add_argument(f"--{operand}", metavar="TYPE", help=f"element type of {operand.upper()}, such as bfloat16")
     find.add_argument("--arch", help="such as sm90")
@@ -44,10 +44,10 @@ def register(p: argparse.ArgumentParser) -> None:
         find.add_argument(f"--{extent}", type=integer, help=f"extent {extent.upper()} of one instruction")
     find.add_argument("--sparse", action=argparse.BooleanOptionalAction, help="with or without a sparse A")
     json_option(find, run_find)
-    show = actions.add_parser(
-        "show", help="show one atom: instruction, registers, layouts, and the elements of each thread"
+    show = add_action(
+        actions, "show", "show one atom: instruction, registers, layouts, and the elements of each thread"
     )
-    show.add_argument("name", help="C++ name, such as SM90_64x128x16_F32BF16BF16_SS; - reads standard input")
+    show.add_argument("name", help="C++ name, such as SM90_64x128x16_F32BF16BF16_SS, or - for standard input")
     show.add_argument(
         "--at",
         type=sizes,
@@ -102,7 +102,7 @@ def run_list(options: argparse.Namespace) -> int:
 
 
 def _table(rows: list[Row]) -> str:
-    """A line for each operation."""
+    """Format the operations, one per line."""
     width = max(len(row["op"]) for row in rows)
     lines = []
     for row in rows:

@@ -1,4 +1,4 @@
-"""`cute-py check`: the TMA, bulk, barrier, fence and cluster instructions of a PTX, CUDA or cubin file."""
+"""`cute-py check`: check the TMA, bulk, barrier, fence and cluster instructions of a PTX, CUDA or cubin file."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _list_cubin(options: argparse.Namespace, data: bytes) -> int:
 
 
 def _maps(given: Sequence[str]) -> dict[int, TensorMap]:
-    """Index of a parameter -> the map that it receives."""
+    """Parse the --map options: index of a kernel parameter -> the tensor map that it receives."""
     from cute_py.cli.desc_command import map_of
     from cute_py.tma.descriptor.decode import decode
 
@@ -127,14 +127,15 @@ def _maps(given: Sequence[str]) -> dict[int, TensorMap]:
 
 
 def _passed_maps(values: Sequence[Any]) -> dict[int, TensorMap]:
-    """Map options for the checker from the values of a launch, where each map has an array."""
+    """Index of a kernel parameter -> its tensor map, from the values of a launch. There a map comes in a tuple with its
+    array."""
     from cute_py.tma.descriptor.decode import decode
 
     return {number: decode(value[0]) for number, value in enumerate(values) if isinstance(value, tuple)}
 
 
 def _ptx(options: argparse.Namespace, data: bytes) -> str:
-    """The PTX of a file that is not a cubin."""
+    """The PTX of a file that is not a cubin: the file's text, or the compiled CUDA source."""
     from cute_py.machine.cuda_source import SOURCES, ptx_of_file
 
     if not options.file.endswith(SOURCES):
@@ -144,7 +145,8 @@ def _ptx(options: argparse.Namespace, data: bytes) -> str:
 
 
 def _run(text: str, options: argparse.Namespace, values: list[Any]) -> tuple[PtxRun | None, str]:
-    """Run a launch. Return None and the reason for a kernel with instructions that the machine does not support."""
+    """Run a launch in the emulator. If the kernel has instructions that the emulator does not support, return None and
+    the reason."""
     try:
         return run_launch(text, options, values), ""
     except InvalidValueError as error:
@@ -155,11 +157,11 @@ def _run(text: str, options: argparse.Namespace, values: list[Any]) -> tuple[Ptx
 
 def _is_launched(options: argparse.Namespace) -> bool:
     sizes = (options.grid, options.block, options.cluster, options.kernel, options.dynamic_shared)
-    return bool(options.args) or any(one is not None for one in sizes)
+    return bool(options.args) or options.cooperative or any(one is not None for one in sizes)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print broken rules; return 1 if there are any, and with --strict also if anything was not judged."""
+    """Print the broken rules. Return 1 if there are any, or with --strict if anything was not judged."""
     from cute_py.ptx.order import check_program
 
     data = _content(options.file)

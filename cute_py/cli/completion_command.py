@@ -1,4 +1,4 @@
-"""`cute-py completion`: a script with which a shell completes the commands, their options and their choices."""
+"""`cute-py completion`: print a script that makes a shell complete the commands, their options and their choices."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ CHOICES: Final = {"tma": {"operands": tuple(VIEWS)}}
 """Command -> argument -> further values that it accepts."""
 INSTALL: Final = {
     "bash": "cute-py completion bash > ~/.local/share/bash-completion/completions/cute-py",
-    "zsh": "cute-py completion zsh > _cute-py, in a folder of $fpath",
+    "zsh": "cute-py completion zsh > _cute-py  # in a folder of $fpath",
     "fish": "cute-py completion fish > ~/.config/fish/completions/cute-py.fish",
-    "tcsh": "cute-py completion tcsh > ~/.cute-py.tcsh, and source it in ~/.tcshrc",
+    "tcsh": "cute-py completion tcsh > ~/.cute-py.tcsh  # then source it in ~/.tcshrc",
 }
 """Shell -> where to put its script."""
 
 
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    p.description = "Prints a completion script for a shell. " + "; ".join(
-        f"{shell}: {line}" for shell, line in INSTALL.items()
-    ).replace("%", "%%")
+    lines = "\n".join(f"  {shell:<6}{line}".replace(" > ", " \\\n        > ") for shell, line in INSTALL.items())
+    p.formatter_class = argparse.RawDescriptionHelpFormatter
+    p.description = f"Prints a completion script for a shell. To install it, run:\n\n{lines}".replace("%", "%%")
     p.add_argument("shell", choices=SHELLS, help="the shell")
     json_option(p, run, "print the script as JSON")
 
 
 def script(parser: argparse.ArgumentParser, shell: str) -> str:
-    """The script for a shell.
+    """The completion script for a shell.
 
     Raises:
         MissingPackageError: shtab is not installed, or too old for this shell.
@@ -63,7 +63,7 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
 
 
 def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """(name, parser) of every command and every action of one."""
+    """(name, parser) of every command and of every subcommand."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, command in action.choices.items():

@@ -1,8 +1,8 @@
 """`cute-py copy`: copy a tensor from a file and compare the result. The copy goes tile by tile through the emulated TMA
 engine, or moves the whole tensor into another order or layout.
 
-For this command and `demo`, it also makes the atom for an array and a tile: layouts, swizzle, atom, and verified fixes
-of a refusal.
+For this command and `demo`, this module also makes the TMA atom for an array and a tile. If the atom is refused, the
+error lists fixes that were tried and work.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ BASE_ADDRESS = 0x10_0000_0000
 
 @dataclass(frozen=True, slots=True)
 class TensorCopy:
-    """An array in emulated memory, and the atom that copies it."""
+    """An array in emulated memory, and the TMA atom that copies it."""
 
     bits: Array
     """The array's elements as unsigned integers, in the memory order of the copy."""
@@ -62,7 +62,8 @@ class TensorCopy:
 
 
 def parse_tile(text: str) -> tuple[int, ...]:
-    """`128x64`, `(128, 64)` or `(_128,_64)` -> (128, 64); rows first, as the array's shape.
+    """Parse a tile: `128x64`, `(128, 64)` or `(_128,_64)` -> (128, 64). The sizes are in the order of the array's
+    shape.
 
     Raises:
         InvalidValueError: the string is not one to five positive integers.
@@ -83,7 +84,8 @@ def parse_tile(text: str) -> tuple[int, ...]:
 
 
 def full_tile(tile: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Complete a tile to every dimension; a shorter tile applies to the last dimensions."""
+    """Extend a tile to all dimensions of an array. A shorter tile applies to the last dimensions, and its size is 1 in
+    the others."""
     if len(tile) > len(shape):
         raise InvalidValueError(
             f"the tile has {len(tile)} modes; must have at most as many as the array, of shape {shape}"
@@ -92,7 +94,7 @@ def full_tile(tile: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def swizzle_layout(tile: tuple[int, ...], swizzle: str, bits: int, order: str) -> Layout | ComposedLayout:
-    """The shared-memory layout of a tile: compact in the tensor's order, under a swizzle on bytes."""
+    """The shared-memory layout of a tile: compact in the tensor's order, with a swizzle on byte offsets."""
     plain = Layout(tuple([Int(n) for n in tile]), LayoutRight if order == "row" else LayoutLeft)
     if not span_row(swizzle).bits:
         return plain
@@ -100,7 +102,7 @@ def swizzle_layout(tile: tuple[int, ...], swizzle: str, bits: int, order: str) -
 
 
 def swizzle_option(text: str) -> str:
-    """One of `SWIZZLES`, for any of its spellings.
+    """Parse a swizzle: return the name in `SWIZZLES` for any spelling of it.
 
     Raises:
         argparse.ArgumentTypeError: the swizzle does not exist.
@@ -115,14 +117,14 @@ def swizzle_option(text: str) -> str:
 
 
 def make_copy(array: Array, tile: tuple[int, ...], swizzle: str = "none", order: str | None = None) -> TensorCopy:
-    """Lay an array out in memory and make the atom for a tile.
+    """Lay an array out in emulated memory, and make the TMA atom that copies it by tiles.
 
     Args:
         array: numpy array of rank 1 to 5; tile: one size per dimension, or for the last ones.
         order: 'row' (last dimension contiguous) or 'col'; default: the order of the array.
     Raises:
-        TmaLimitError, GBasisError: the copy is refused; the error lists changes that work, if the tile or the swizzle
-            is the cause.
+        TmaLimitError, GBasisError: the copy is refused. If the tile or the swizzle is the cause, the error lists
+            changes that work.
     """
     import numpy as np
 
@@ -162,8 +164,11 @@ def _atom(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, order:
 
 
 def _strides(bits: Array, order: str) -> tuple[int | Int, ...]:
-    """The strides; only that of the contiguous dimension is a static 1. The stride of a dimension of size 1 is never
-    used, so it is rounded up to 16 bytes, which TMA requires of all strides but the first."""
+    """The strides of a compact array, in elements. Only the stride of the contiguous dimension is static; it is 1.
+
+    The stride of a dimension of size 1 is never used. It is rounded up to a multiple of 16 bytes, because TMA requires
+    that of all strides but the first.
+    """
     grain = max(1, 16 // bits.itemsize)
     n, out = 1, []
     shape = bits.shape if order == "col" else bits.shape[::-1]  # the contiguous dimension first
@@ -175,8 +180,8 @@ def _strides(bits: Array, order: str) -> tuple[int | Int, ...]:
 
 
 def _fixes(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, order: str) -> str | None:
-    """Tiles and swizzles that were tried and work, in the other order if none works in this one; or the necessary
-    change of the tensor."""
+    """A hint for a refused copy, or None: up to four tiles and swizzles that were tried and work. If none works in this
+    order, the hint has those of the other order, or else the necessary change of the tensor."""
     works = _working(bits, dtype, tile, swizzle, order)
     if not works:
         import numpy as np
@@ -196,7 +201,7 @@ def _fixes(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, order
 
 
 def _thinner(bits: Array, dtype: DType, swizzle: str) -> str | None:
-    """Suggest a copy of the array without its dimensions of size 1, if that works."""
+    """Suggest removing the array's dimensions of size 1, if the copy then works."""
     shape = tuple([n for n in bits.shape if n > 1]) or (1,)
     if len(shape) == bits.ndim:
         return None
@@ -205,7 +210,7 @@ def _thinner(bits: Array, dtype: DType, swizzle: str) -> str | None:
 
 
 def _working(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, order: str) -> list[str]:
-    """Arguments that make an atom."""
+    """The combinations of --tile and --swizzle, near the given ones, for which the atom can be made."""
     works: list[str] = []
     inner = len(tile) - 1 if order == "row" else 0
     width = int(bits.dtype.itemsize)
@@ -238,7 +243,7 @@ def register(p: argparse.ArgumentParser) -> None:
         "whole tensor into that order or layout, and reports the plan. The exit status is 0 only if the copy "
         "equals the input, and 2 if the copy is refused."
     )
-    p.add_argument("input", help=".npy, .npz or .safetensors file; - reads standard input")
+    p.add_argument("input", help=".npy, .npz or .safetensors file, or - for standard input")
     p.add_argument("--permute", help="order of the dimensions in the row-major copy, such as 0,2,1,3")
     p.add_argument(
         "--layout",
@@ -258,14 +263,14 @@ def register(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--backend",
         choices=["auto", "host", "emulator", "cuda", "both"],
-        help="with --tile: emulator (the default), cuda or both; without it: any choice, but emulator only if tensor "
-        "maps can describe the copy",
+        help="where the copy runs. With --tile: emulator (the default), cuda or both. Without --tile: any choice; "
+        "emulator works only if tensor maps can describe the copy",
     )
     json_option(p, run, "print the report as JSON")
 
 
 def corner(atom: TmaAtom) -> str:
-    """The TMA tensor as print_tensor shows it; for a large one, the header and its first elements."""
+    """The TMA tensor as `print_tensor` prints it; of a large tensor, only the header and the first elements."""
     tensor = atom.get_tma_tensor()
     if int(cute.size(tensor)) <= SHOWN_ELEMENTS:
         return format_tensor(tensor).rstrip("\n")
@@ -322,8 +327,8 @@ def _outcome(result: CopyResult[HostArray] | LayoutCopyResult, warnings: list[st
 
 
 def _finish(options: argparse.Namespace, copied: Array, data: dict[str, Any], lines: Callable[[], list[str]]) -> int:
-    """Write the copy to the file of --out; print the report as data or as lines. Return 0 if the copy is equal, else
-    1."""
+    """Write the copy to the file of --out, and print the report as JSON or as lines. Return 0 if the copy equals the
+    source, else 1."""
     if options.out is not None:
         note = write_array(options.out, copied, options.key or "tensor")
         data["out"] = options.out
@@ -338,7 +343,7 @@ def _finish(options: argparse.Namespace, copied: Array, data: dict[str, Any], li
 
 
 def run(options: argparse.Namespace) -> int:
-    """Copy and report. Returns 0 if equal, else 1."""
+    """Copy the tensor and print the report. Return 0 if the copy equals the source, else 1."""
     if options.out is not None:
         check_output(options.out, SUFFIXES)
     if options.permute is not None or options.layout is not None:
@@ -357,7 +362,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def parse_order(text: str, rank: int) -> tuple[int, ...]:
-    """`0,2,1`, or `(0,2,1)` -> (0, 2, 1): each of `rank` dimensions once.
+    """Parse a permutation of `rank` dimensions: `0,2,1` or `(0,2,1)` -> (0, 2, 1).
 
     Raises:
         InvalidValueError: the string is not a permutation of the dimensions.
@@ -416,7 +421,7 @@ def _run_whole(options: argparse.Namespace) -> int:
 
 
 def _new_memory(source: Array, text: str | None) -> tuple[Array, Any]:
-    """New memory for a copy, and the memory with its layout: the layout `text`, or row-major."""
+    """Allocate zeroed memory for a copy; return the memory, and its view in the layout `text` (None: row-major)."""
     import numpy as np
 
     if text is None:

@@ -46,7 +46,8 @@ def default_tile(array: Array) -> tuple[int, ...]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the copy and show its steps. Returns 0 if the copy is equal, else 1."""
+    """Run the demonstration; with a file, run the copy and show its steps. Return 0 if the copy equals the source, else
+    1."""
     import numpy as np
 
     if options.input is None:
@@ -75,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _for_four_readers() -> str:
-    """A result for each kind of reader, and the command that shows more."""
+    """One result for each of four kinds of use, with the command that shows more."""
     import numpy as np
 
     from cute_py import formats, mesh
@@ -110,7 +111,7 @@ Copy a file through the emulated TMA engine           cute-py copy FILE"""
 
 
 def _show_steps(work: TensorCopy, name: str) -> None:
-    """The steps of a copy, from its layouts to the bytes of the first tile."""
+    """Print the steps of a copy, from its layouts to the bytes of the first tile."""
     atom = work.atom
     coordinates = cute.make_tensor(cute.make_inttuple_iter(0, 0), (2, 5), (cute.E(0), cute.E(1)))
     live = atom.descriptor[:64].hex(" ", 8)

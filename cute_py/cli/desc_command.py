@@ -1,4 +1,4 @@
-"""`cute-py desc`: tensor maps on the command line. Encode, decode, compare, check, and the eight logical slots."""
+"""`cute-py desc`: encode, decode, compare and check tensor maps, and list the eight logical slots."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from cute_py.array_headers import truncated
 from cute_py.atomic_write import write_whole
 from cute_py.cli.arguments import (
     MAX_TEXT,
+    add_action,
     driver_version,
     file_of,
     integer,
@@ -52,12 +53,12 @@ def register(p: argparse.ArgumentParser) -> None:
     )
     actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)
 
-    e = actions.add_parser("encode", help="encode the 128 bytes of a map from sizes, a JSON request or a .npy header")
+    e = add_action(actions, "encode", "encode the 128 bytes of a map from sizes, a JSON request or a .npy header")
     _request_arguments(e)
     e.add_argument("--out", help="write the 128 bytes to this file")
     e.add_argument("--driver", type=driver_version, help="encode for this driver version, such as 13000 (CUDA 13.0)")
 
-    d = actions.add_parser("decode", help="show the fields of a map, its broken rules and warnings")
+    d = add_action(actions, "decode", "show the fields of a map, its broken rules and warnings")
     d.add_argument("map", nargs="+", help=MAP_HELP)
     d.add_argument(
         "--view",
@@ -67,17 +68,17 @@ def register(p: argparse.ArgumentParser) -> None:
         "fields of the reference pages; slots: as `desc slots`",
     )
 
-    f = actions.add_parser("diff", help="compare two maps field by field; the exit status is 1 if they differ")
+    f = add_action(actions, "diff", "compare two maps field by field; the exit status is 1 if they differ")
     f.add_argument("first", help=MAP_HELP)
     f.add_argument("second", help=MAP_HELP)
 
-    c = actions.add_parser(
-        "check", help="list every rule that a map or request breaks; the exit status is 1 if there is one"
+    c = add_action(
+        actions, "check", "list every rule that a map or request breaks; the exit status is 1 if there is one"
     )
     c.add_argument("map", nargs="?", help=MAP_HELP + "; without it, pass a request as for encode")
     _request_arguments(c)
 
-    s = actions.add_parser("slots", help="show a map as eight logical slots, and mark those that a device may change")
+    s = add_action(actions, "slots", "show a map as eight logical slots, and mark those that a device may change")
     s.add_argument("map", help=MAP_HELP)
     for action, runs in ((e, run_encode), (d, run_decode), (f, run_diff), (c, run_check), (s, run_slots)):
         json_option(action, runs)
@@ -122,7 +123,7 @@ def _text(name: str) -> str:
 
 
 def map_of(source: str) -> bytes:
-    """The bytes of a map from the command line."""
+    """The bytes of a tensor map that the command line gives: a file, the text of a map, or `-` for standard input."""
     if source == "-":
         data = standard_input()  # a file with zero bytes, as every map has, is binary; others are text
         return read_map(data if b"\0" in data else data.decode("utf-8", "replace"))
@@ -137,7 +138,7 @@ def map_of(source: str) -> bytes:
 
 
 def _at_the_end(error: json.JSONDecodeError) -> bool:
-    """Whether a text is JSON that was cut off."""
+    """Whether a JSON error is at the end of its text, so that the text is probably truncated."""
     return error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated")
 
 
@@ -179,7 +180,7 @@ def described_request(options: argparse.Namespace) -> TensorMap:
 
 
 def run_encode(options: argparse.Namespace) -> int:
-    """Print (and write) the bytes."""
+    """Encode a tensor map; print its bytes, and write them to the file of --out."""
     if options.out is not None:
         check_output(options.out)
     request = described_request(options)
@@ -198,7 +199,7 @@ def run_decode(options: argparse.Namespace) -> int:
 
 
 def run_diff(options: argparse.Namespace) -> int:
-    """Print the differences; 1 if there are any."""
+    """Print the differences between two maps; return 1 if there are any."""
     if options.first == options.second == "-":
         raise InvalidValueError("standard input can supply only one of the two maps")
     result = diff(map_of(options.first), map_of(options.second))
@@ -241,7 +242,7 @@ def run_check(options: argparse.Namespace) -> int:
 
 
 def run_slots(options: argparse.Namespace) -> int:
-    """Print the eight slots."""
+    """Print the eight logical slots of a map."""
     data = map_of(options.map)
     report(options, lambda: [str(s) for s in logical_slots(data)], lambda: describe(data, "slots"))
     return 0

@@ -1,9 +1,9 @@
-"""`cute-py doctor`: the installed packages, the features that work, the reasons for those that do not, and the known
+"""`cute-py doctor`: list the installed packages, the features that work, the reasons why others do not, and the known
 issues of this driver.
 
-It runs a table of probes: facts (versions, compilers, the driver and its GPU), and abilities, each of which is tried.
-The known issues of drivers, by version, GPU and compiler, are a table with sources.
-Versions are those of cuDriverGetVersion: 1000 x major + 10 x minor of the CUDA version that the driver supports.
+The command reads facts (versions, compilers, the driver and its GPU), and tries each feature of a table. A second
+table, with sources, lists the known issues of drivers by version, GPU and compiler. Driver versions are those of
+cuDriverGetVersion: 1000 x major + 10 x minor of the CUDA version that the driver supports.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ _COMPATIBILITY: Final = "CUDA Compatibility guide, minor version compatibility; 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The installation that the rows are checked against; None stands for an unknown value.
+    """The driver, GPU and compiler that known issues are compared with; None stands for an unknown value.
 
-    `driver` and `compiler` (NVRTC) as 1000 x major + 10 x minor, `capability` of the GPU as (major, minor).
+    `driver` and `compiler` (NVRTC) are versions, 1000 x major + 10 x minor; `capability` is the GPU's compute
+    capability, (major, minor).
     """
 
     driver: int
@@ -50,7 +51,8 @@ class Installation:
 
     @property
     def newer_compiler(self) -> str | None:
-        """'minor': NVRTC is newer than the driver within one major version; 'major': its major version is newer."""
+        """'minor' if NVRTC is newer than the driver within one major version, 'major' if its major version is newer;
+        otherwise None."""
         if self.compiler is None or self.compiler <= self.driver:
             return None
         return "major" if self.compiler // 1000 > self.driver // 1000 else "minor"
@@ -58,11 +60,11 @@ class Installation:
 
 @dataclass(frozen=True, slots=True)
 class KnownIssue:
-    """One row: with drivers `first` to `last` (None: no bound is known) on GPUs below `below`, `what` happens.
+    """One known issue: with drivers `first` to `last` (None: no bound is known), on GPUs of a compute capability below
+    `below`, `what` happens.
 
-    `measured` says that it was seen with driver 580.159.04 on an NVIDIA H200; other versions may differ. `document` is
-    another source.
-    `newer_compiler` is what `Installation.newer_compiler` must be, if that matters.
+    `measured`: the issue was seen with driver 580.159.04 on an NVIDIA H200; other versions may differ. `document`:
+    another source. `newer_compiler`: the value that `Installation.newer_compiler` must have; None: any.
     """
 
     name: str
@@ -78,11 +80,11 @@ class KnownIssue:
 
     @property
     def source(self) -> str:
-        """Source of the row."""
+        """The source of the row, as text."""
         return "; ".join(filter(None, (self.document, MEASURED if self.measured else "")))
 
     def applies(self, here: Installation) -> bool:
-        """Whether the row applies to this installation; unknown values count as a match."""
+        """Whether the issue affects this installation; an unknown value counts as a match."""
         capability = here.capability
         return (
             here.driver >= max(self.first, MIN_DRIVER if self.measured else 0)
@@ -154,7 +156,7 @@ KNOWN_ISSUES: Final[tuple[KnownIssue, ...]] = tuple(
 
 
 def known_issues(here: Installation) -> list[KnownIssue]:
-    """The rows about an installation.
+    """The known issues that affect an installation.
 
     >>> [row.name for row in known_issues(Installation(11080))][0]
     'no tensor maps'
@@ -165,7 +167,7 @@ def known_issues(here: Installation) -> list[KnownIssue]:
 
 
 class Package(NamedTuple):
-    """One optional or required package: its purpose, and the extra of cute-py that installs it."""
+    """A required or optional package: its purpose, and the extra of cute-py that installs it."""
 
     name: str
     purpose: str
@@ -196,7 +198,7 @@ KERNEL_MODULE: Final = Path("/proc/driver/nvidia/version")
 
 
 def installed_version(package: str) -> str | None:
-    """The installed version of a package; None if there is none."""
+    """The installed version of a package; None if the package is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -214,7 +216,7 @@ def _device() -> tuple[Device | None, str]:
 
 
 def _codec() -> tuple[str, bool]:
-    """Compare the encoder with the driver: the outcome as text, and whether they agree."""
+    """Compare the encoder with the driver. Return the outcome as text, and whether they agree."""
     from cute_py.gpu.driver import sweep
 
     try:
@@ -226,13 +228,13 @@ def _codec() -> tuple[str, bool]:
 
 
 def compiler_release() -> int | None:
-    """The version of the installed NVRTC as 1000 x major + 10 x minor; None without it."""
+    """The version of the installed NVRTC as 1000 x major + 10 x minor; None if NVRTC is not installed."""
     found = re.match(r"(\d+)\.(\d+)", installed_version("nvidia-cuda-nvrtc") or "")
     return int(found[1]) * 1000 + int(found[2]) * 10 if found else None
 
 
 def kernel_module() -> str | None:
-    """The version of the NVIDIA kernel module, such as '580.159.04'; None if there is none."""
+    """The version of the NVIDIA kernel module, such as '580.159.04'; None if it is not loaded."""
     try:
         found = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", KERNEL_MODULE.read_text())
     except OSError:
@@ -329,7 +331,8 @@ ABILITIES: Final[tuple[tuple[str, Probe], ...]] = (
 
 
 def _tried(probe: Probe, device: Device | None, absent: str) -> tuple[bool, str]:
-    """Try a feature; if the library refuses it, the error is the reason why it does not work."""
+    """Try a feature. Return whether it works, and how this was found, or the error as the reason why it does not
+    work."""
     try:
         return probe(device, absent)
     except CuteError as error:
@@ -337,7 +340,7 @@ def _tried(probe: Probe, device: Device | None, absent: str) -> tuple[bool, str]
 
 
 def findings(driver: int | None = None) -> dict[str, Any]:
-    """Everything that the doctor checks, as data.
+    """All results of `cute-py doctor`, as data.
 
     Args:
         driver: list the known issues of this driver version instead of the installed one.
@@ -381,7 +384,7 @@ def register(p: argparse.ArgumentParser) -> None:
 
 
 def shown_finding(key: str, value: int | str | Sequence[int] | None) -> str:
-    """A finding as text.
+    """The value of one finding, formatted for the report.
 
     >>> shown_finding("driver_version", 13000), shown_finding("compute_capability", [9, 0])
     ('13.0', '9.0')
@@ -394,7 +397,7 @@ def shown_finding(key: str, value: int | str | Sequence[int] | None) -> str:
 
 
 def report_lines(data: dict[str, Any]) -> list[str]:
-    """The findings as text."""
+    """The lines of the report on all findings."""
     named = [row[:2] for row in (*HERE, ("driver", "driver"), *OF_DEVICE, ("codec", "codec")) if row[1]]
     lines = [f"{name:<22} {shown_finding(key, data[key])}" for key, name in named if key in data]
     lines += ["", "packages"]

@@ -1,4 +1,4 @@
-"""`cute-py draw`: pictures in the terminal, as SVG, or as one HTML page."""
+"""`cute-py draw`: draw pictures in the terminal, as SVG, or as one HTML page."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.description = (
         "Draws a layout, tensor or swizzle as CuTe prints it, such as '((2,2),4):((1,8),2)'; several layouts side by "
-        "side; or an MMA or copy atom by its name. With --what boxes, smem, multicast or descriptor, draws the TMA "
-        "copy of GMEM SMEM [TILE], which are written as for `tma` and `explain`. - as TEXT reads standard input. "
-        "Prints the picture as text; --out writes it as SVG, PNG or HTML. --html without a text writes the "
+        "side; or an MMA or copy atom by its name. With --what boxes, smem, multicast or descriptor, TEXT is GMEM SMEM "
+        "[TILE], as for `tma` and `explain`, and the picture shows the TMA copy. Pass - as TEXT to read standard "
+        "input. Prints the picture as text; --out writes it as SVG, PNG or HTML. --html without a text writes the "
         "playground, a page that works offline: you type layouts, atoms, copies, formats or errors into it. Python "
         "runs in the page if the npm package pyodide is installed (npm install pyodide); otherwise the page shows "
         "only examples."
@@ -57,7 +57,10 @@ def register(p: argparse.ArgumentParser) -> None:
     )
     p.add_argument("--what", choices=WHATS, help="kind of picture; default: the one that fits the text")
     p.add_argument("--smem", help="layout of the tile in shared memory; TEXT is then the global layout")
-    p.add_argument("--tile", help="tile of the copy or thread-value layout; with --color tile, the tile to colour by")
+    p.add_argument(
+        "--tile",
+        help="tile of the copy or thread-value layout; with --color tile, the tile that determines the colours",
+    )
     p.add_argument("--at", default="0", help="tile that is drawn in shared memory: an index or a coordinate")
     p.add_argument("--dtype", default="float16", help="element type; also sets the width in which banks are counted")
     p.add_argument("--op", default="SM90_TMA_LOAD", help="operation, such as SM90_TMA_LOAD_MULTICAST")
@@ -71,7 +74,9 @@ def register(p: argparse.ArgumentParser) -> None:
         "--scale", type=float, help="for a .png: pixels per pixel of the SVG; default 2, or 1 for a large picture"
     )
     p.add_argument(
-        "--dark", action="store_true", help="draw a .png light on dark; an SVG follows the system setting of its viewer"
+        "--dark",
+        action="store_true",
+        help="draw a .png in dark colours; an SVG follows the system setting of its viewer",
     )
     p.add_argument("--html", action="store_true", help="write one self-contained page with all pictures")
     p.add_argument(
@@ -84,7 +89,7 @@ def register(p: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Draw, and print or write."""
+    """Draw the requested pictures, and print them or write them to a file."""
     if (options.dark or options.scale is not None) and (
         options.html or not (options.out or "").lower().endswith(".png")
     ):
@@ -152,16 +157,16 @@ def _data(picture: Picture, out: str | None) -> dict[str, Any]:
 
 
 def pictures_of(options: argparse.Namespace, texts: list[str], every: bool) -> list[Picture]:
-    """The requested pictures; `every`: all pictures of an atom if none is named.
+    """The pictures that the options request. With `every`, all pictures of an atom if the options name none.
 
     Raises:
-        InvalidValueError: there is nothing to draw, or the texts do not fit the picture.
+        InvalidValueError: there is nothing to draw, or the arguments do not fit the requested picture.
     """
     what = options.what
     if what == "tmem":
         return [draw_tmem(demonstrate())]
     if not texts:
-        raise InvalidValueError("nothing to draw; give a layout, or --what tmem")
+        raise InvalidValueError("nothing to draw; pass a layout, or --what tmem")
     if options.smem is not None:
         return _of_atom(options, _single(texts, "--smem"), every)
     if what == "descriptor":
@@ -184,7 +189,8 @@ def pictures_of(options: argparse.Namespace, texts: list[str], every: bool) -> l
 
 
 def _descriptor_in(text: str) -> bytes | None:
-    """The bytes of a tensor map, if the text is a map, or names a file with a map, and is not a layout."""
+    """The bytes of a tensor map, if the string is a map or the name of a file with a map; None for a layout or anything
+    else."""
     if " o " in text or text.lstrip().startswith(("(", "_")):
         return None
     return unless_refused(map_of, text)
@@ -216,7 +222,7 @@ def _tile(options: argparse.Namespace) -> Sizes | None:
 
 
 def _of_thing(options: argparse.Namespace, thing: Any) -> Picture:
-    """The picture of a layout, tensor or swizzle."""
+    """The requested picture of a layout, tensor or swizzle."""
     if options.what == "tv":
         if (tile := _tile(options)) is None:
             raise InvalidValueError("--what tv needs --tile, the shape of the tile")
@@ -230,7 +236,7 @@ def _of_thing(options: argparse.Namespace, thing: Any) -> Picture:
 
 
 def _of_atom(options: argparse.Namespace, text: str, every: bool) -> list[Picture]:
-    """The pictures of a copy."""
+    """The requested pictures of a TMA copy."""
     gmem = cute.make_tensor(cute.make_gmem_ptr(options.address, options.dtype), cute.parse(text))
     smem, count = cute.parse(options.smem), options.multicast
     atom = make_tma_copy(options.op, gmem, smem, _tile(options), count, None, options.arch)  # type: ignore[arg-type]
@@ -249,5 +255,5 @@ def _of_atom(options: argparse.Namespace, text: str, every: bool) -> list[Pictur
 
 
 def _plain(tree: Any) -> Any:
-    """Convert the tuples that `parse` makes to plain tuples."""
+    """Convert the nested tuples that `parse` returns to plain tuples."""
     return tuple(map(_plain, tree)) if isinstance(tree, tuple) else tree

@@ -1,4 +1,4 @@
-"""`cute-py explain`: explain a text that a program printed (an error, a map, a layout), a name, or the tensors of a
+"""`cute-py explain`: explain the output of a program (an error, a map, a layout), a name, or the tensors of a
 checkpoint."""
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _checkpoint(options: argparse.Namespace) -> int:
 
 
 def _unread(text: str, readings: Sequence[Reading]) -> list[str]:
-    """The lines of a text that no reading uses, except lines without letters and digits."""
+    """The lines of the text that no reading covers, without the lines that have no letters or digits."""
     if not readings:
         return []
     taken = bytearray(len(text) + 1)
@@ -147,7 +147,7 @@ _DEMANDS: Final = re.compile(r"\b(?:must|should|expected|requires?|got)\b", re.I
 
 
 def _read_in_part(text: str, readings: Sequence[Reading]) -> list[str]:
-    """Find the lines that state a requirement, if the readings only explain names in them."""
+    """Find the lines that state a requirement, although the readings only explain names in them."""
     found, begin, left = [], 0, without(text, readings)
     for line in text.split("\n"):
         end = begin + len(line)
@@ -159,7 +159,7 @@ def _read_in_part(text: str, readings: Sequence[Reading]) -> list[str]:
 
 
 def _judges(one: Reading) -> bool:
-    """Whether a reading judges its part of the text, and does not only explain a name."""
+    """Whether a reading judges its part of the text, rather than only explaining a name."""
     return bool(one.broken or one.changes or one.missing or one.judged or one.scope)
 
 
@@ -179,7 +179,7 @@ _FILE_NAME: Final = re.compile(r"[~.]{0,2}/[\w./~+-]+|[\w./+-]+\.(?:txt|log|ptx|
 
 
 def _text(argument: str) -> str:
-    """The text itself, or the contents of a file or of standard input.
+    """The text to explain: the argument itself, or the contents of the file that it names or of standard input.
 
     Raises:
         FileFormatError: the file can't be read, does not exist, or has more than 65,536 characters.
@@ -203,10 +203,10 @@ _MOST_BYTES: Final = 4 * MOST_TEXT
 
 
 def _decoded(raw: bytes, name: str, errors: str) -> str:
-    """The text of a file, if it is not too long.
+    """Decode the bytes of a file as UTF-8.
 
     Raises:
-        FileFormatError: it has more than `MOST_TEXT` characters, or is not UTF-8.
+        FileFormatError: the file has more than `MOST_TEXT` characters, or is not UTF-8.
     """
     try:
         text = "" if len(raw) > _MOST_BYTES else raw.decode("utf-8", errors)

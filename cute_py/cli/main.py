@@ -1,5 +1,5 @@
-"""cute-py, the command line: one function per command. A refusal prints the error as in Python, and exits
-with status 2."""
+"""The command line `cute-py`, with one module per command. If the library refuses an input, the command prints the
+error as Python shows it, and exits with status 2."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class OneLineParser(argparse.ArgumentParser):
         return found, rest
 
     def error(self, message: str) -> NoReturn:
-        """Exit with status 2."""
+        """Print the error and exit with status 2."""
         text = shortened(" ".join(message.split()), 400)
         if OneLineParser.as_json:
             from cute_py.cli.serve_workers import plain_error
@@ -168,7 +168,7 @@ BEFORE_HEADLINE: Final = "cute-py: error: "
 
 
 def refusal_text(error: CuteError, coloured: bool = False, width: int | None = None) -> str:
-    """An error as Python shows it, with every line shortened: headline, then each fact and the hint on its line.
+    """The text of an error, with every line shortened: the headline, then each fact and the hint on a separate line.
 
     Args:
         coloured: print the headline red, the facts dim, and the hint green.
@@ -192,7 +192,7 @@ def refusal_text(error: CuteError, coloured: bool = False, width: int | None = N
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command. Returns its exit status, as `EPILOG` lists them."""
+    """Run a command. Return its exit status; `EPILOG` lists the values."""
     if sys.stdout is None:
         _report_error("cute-py: error: standard output is closed")
         return 2
@@ -213,7 +213,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: Sequence[str] | None) -> int:
-    """Run a command. Standard output may turn out to be closed even while a refusal is printed."""
+    """Run a command and return its exit status. A closed standard output raises an error, even while an error is being
+    printed."""
     given = sys.argv[1:] if arguments is None else expect_items(arguments, "the arguments")
     for i, argument in enumerate(given):
         expect(argument, str, f"arguments[{i}]")
@@ -251,8 +252,11 @@ def _main(arguments: Sequence[str] | None) -> int:
 
 @contextlib.contextmanager
 def _kept(forever: bool) -> Iterator[None]:
-    """Freeze the loaded objects if the process runs only this command, so that no garbage collection visits them, not
-    even at exit. It would take a tenth of the time of a short command."""
+    """If the process runs only this command (`forever`), exclude the loaded objects from garbage collection, even at
+    exit.
+
+    Collecting them would take a tenth of the time of a short command.
+    """
     if forever:
         gc.disable()
     try:
@@ -264,7 +268,7 @@ def _kept(forever: bool) -> Iterator[None]:
 
 
 def _refuse(options: argparse.Namespace, text: str, data: Mapping[str, object] | None = None) -> int:
-    """Print a refusal as text on standard error, and with --json as data on standard output."""
+    """Print an error as text on standard error, and with --json also as JSON on standard output."""
     _report_error(f"cute-py: {text}")
     if options.json:
         from cute_py.cli.serve_workers import plain_error

@@ -1,4 +1,4 @@
-"""`cute-py print`: print the text of a layout or tensor as C++ does, with its table or its elements."""
+"""`cute-py print`: print a layout or tensor as CuTe C++ does, with its table or its elements."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ refused."""
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.description = (
-        "Takes the text of a layout or tensor, such as '(4,8):(8,1)' or 'ArithTuple(0,0) o (4,5):(_1@0,_1@1)', "
-        "and prints all of it at full width; - reads standard input. `cute-py draw` shortens a large one."
+        "Prints a layout or tensor, such as '(4,8):(8,1)' or 'ArithTuple(0,0) o (4,5):(_1@0,_1@1)', completely and at "
+        "full width. `cute-py draw` shortens a large one."
     )
-    p.add_argument("text", help="the text that CuTe printed")
+    p.add_argument("text", help="the text that CuTe printed, or - for standard input")
     p.add_argument("--latex", action="store_true", help="print a TikZ picture of a layout")
     p.add_argument("--explain", action="store_true", help="explain it instead of printing its elements")
     json_option(p, run)
 
 
 def _print_layout(layout: Layout | ComposedLayout) -> None:
-    """Print the table of a matrix of numbers, or the text, the coordinates and the sizes of another layout."""
+    """Print a layout of rank 2 as a table of its offsets; for any other layout, print its text, its coordinates and its
+    sizes."""
     size = _number(cute.size(layout))
     if isinstance(size, int) and size <= SHOWN_ELEMENTS and len(modes(layout.shape)) == 2 and _has_numbers(layout):
         cute.print_layout(layout)
@@ -53,12 +54,12 @@ def _print_layout(layout: Layout | ComposedLayout) -> None:
 
 
 def _number(number: Any) -> int | str:
-    """A number, or a symbolic one as a string."""
+    """An integer as an int; a symbolic number or a tuple as a string."""
     return cute.text(number) if isinstance(number, tuple) or getattr(number, "free_symbols", None) else int(number)
 
 
 def _has_numbers(layout: Layout | ComposedLayout) -> bool:
-    """Whether all offsets are numbers: neither coordinates nor symbols."""
+    """Whether all offsets are known integers, neither coordinates nor symbols."""
     return bool(cute.coprofile(layout) == 0) and isinstance(_number(cute.cosize(layout)), int)
 
 
@@ -73,7 +74,7 @@ def _few(thing: Layout | ComposedLayout | Tensor, what: str) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print it."""
+    """Print the layout or tensor."""
     text = text_of(options.text)
     try:
         thing = cute.parse(text)
@@ -98,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _data(thing: Any, options: argparse.Namespace) -> dict[str, str | int]:
-    """Data that --json prints."""
+    """The data that --json prints."""
     data: dict[str, str | int] = {"text": cute.text(thing), "kind": type(thing).__name__}
     if hasattr(thing, "shape"):
         data |= {"shape": cute.text(thing.shape), "size": _number(cute.size(thing)), "rank": int(cute.rank(thing))}
@@ -111,7 +112,8 @@ def _data(thing: Any, options: argparse.Namespace) -> dict[str, str | int]:
 
 
 def _print_tensor(tensor: Tensor) -> None:
-    """Print the elements; for the pointer of another program, whose memory can't be read, print the layout."""
+    """Print the elements of a tensor. If their memory can't be read, because another program printed the pointer, print
+    the layout."""
     _few(tensor, "elements can be printed")
     try:
         print(format_tensor(tensor).rstrip("\n"))

@@ -1,4 +1,4 @@
-"""`cute-py run`: a kernel in PTX or CUDA C++, run without a GPU."""
+"""`cute-py run`: run a kernel in PTX or CUDA C++ without a GPU."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def register(command: argparse.ArgumentParser) -> None:
 
 
 def launch_arguments(command: argparse.ArgumentParser) -> None:
-    """Add the arguments of a launch: sizes, arguments, schedule."""
+    """Add the options of a kernel launch: its sizes, the kernel's arguments, and the schedule."""
     command.add_argument("--kernel", help="name of the kernel, if the file has several")
     command.add_argument("--grid", type=sizes, metavar="X,Y,Z", help="number of CTAs; default: 1")
     command.add_argument("--block", type=sizes, metavar="X,Y,Z", help="threads per CTA; default: the kernel's .reqntid")
@@ -80,6 +80,11 @@ def launch_arguments(command: argparse.ArgumentParser) -> None:
         "--dynamic-shared", type=integer, metavar="BYTES", help="dynamic shared memory of a CTA; default: 0"
     )
     command.add_argument(
+        "--cooperative",
+        action="store_true",
+        help="launch all CTAs together, so that grid.sync() of cooperative groups works",
+    )
+    command.add_argument(
         "--schedule",
         default="both",
         help="when copies and products complete: eager, lazy, both (the default), or a random seed",
@@ -90,7 +95,7 @@ def launch_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def _array(text: str) -> tuple[Any, str]:
-    """(array of a file, path that it is written to, or '')."""
+    """Read an array argument: (the array of a file, the path that it is written back to, or '')."""
     import numpy as np
 
     from cute_py.array_files import read_array
@@ -101,7 +106,7 @@ def _array(text: str) -> tuple[Any, str]:
 
 
 def _argument(text: str) -> tuple[Any, str]:
-    """An argument, and the path that it is written to."""
+    """Parse a kernel argument: its value, and the path that an array is written back to, or ''."""
     if text == "null":
         return None, ""
     if text.startswith("hex:"):
@@ -122,7 +127,7 @@ def _argument(text: str) -> tuple[Any, str]:
 
 
 def _map(text: str) -> tuple[int, Any, str]:
-    """(index of the parameter, (map, array), path that the array is written to)."""
+    """Parse a --map option: (index of the parameter, (map, array), path that the array is written back to, or '')."""
     from cute_py.cli.desc_command import map_of
 
     number, sign, rest = text.partition("=")
@@ -137,7 +142,7 @@ def _map(text: str) -> tuple[int, Any, str]:
 
 
 def launched_values(options: argparse.Namespace) -> tuple[list[Any], list[tuple[Any, str]]]:
-    """The arguments in the order of the parameters, and the (array, path) of each array that is written back."""
+    """The kernel arguments in the order of the parameters, and (array, path) for each array that is written back."""
     maps = {number: (value, path) for number, value, path in map(_map, options.maps)}
     values: list[Any] = []
     outputs: list[tuple[Any, str]] = []
@@ -160,7 +165,7 @@ def launched_values(options: argparse.Namespace) -> tuple[list[Any], list[tuple[
 def run_launch(
     text: str, options: argparse.Namespace, values: list[Any], *, judge: bool = True, traffic: bool = False
 ) -> PtxRun:
-    """Run the launch that the options of `launch_arguments` describe."""
+    """Run the launch that the options from `launch_arguments` describe."""
     from cute_py.machine.run import run_ptx
 
     schedule = options.schedule
@@ -173,6 +178,7 @@ def run_launch(
         kernel=options.kernel,
         dynamic_shared=options.dynamic_shared or 0,
         arch=options.arch,
+        cooperative=options.cooperative,
         schedule=int(schedule) if schedule.isascii() and schedule.isdigit() and len(schedule) < 10 else schedule,
         limit=options.limit,
         judge=judge,
@@ -187,7 +193,7 @@ def finding_record(one: Diagnostic) -> dict[str, object]:
 
 
 def run_record(found: PtxRun) -> dict[str, object]:
-    """A run as --json prints it: `fixes` of a finding were tried, `try` is advice."""
+    """A run as --json prints it. The `fixes` of a finding were tried; its `try` is advice that was not tried."""
     from cute_py.machine.judgement.story import advice
     from cute_py.machine.rules import REASONS
 
@@ -225,7 +231,8 @@ def _text(found: PtxRun, counts: bool, unwritten: Sequence[str]) -> str:
 
 
 def _worst(found: PtxRun) -> list[str]:
-    """The lines with the highest memory cost: bank conflicts first, then sectors, then executions."""
+    """A table of the source lines with the highest memory cost, ordered by bank conflicts, then sectors, then
+    executions."""
     most = sorted(found.counts, key=lambda one: (-(one.bank_conflicts or 0), -(one.sectors or 0), -one.executions))[
         :MAX_COUNTS
     ]
@@ -242,7 +249,7 @@ def _worst(found: PtxRun) -> list[str]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the kernel, write its outputs, and print the findings. Returns 1 if one of them is an error."""
+    """Run the kernel, write its outputs, and print the findings. Return 1 if one of them is an error."""
     from cute_py.array_files import write_array
     from cute_py.machine.cuda_source import ptx_of_file
 

@@ -1,11 +1,13 @@
-"""`cute-py serve`: the playground in a browser, answered by the library as you type.
+"""`cute-py serve`: serve the playground to a browser; the library answers as you type.
 
-This module decides which requests the server accepts, and how many; `serve_workers` answers them.
+This module decides which requests the server accepts, and limits their number; the processes of `serve_workers` answer
+them.
 
 The server is meant for one person at one machine, but any web page in that person's browser can send requests to it. So
-a request must name this server in `Host` (a foreign name that resolves to this machine is refused), must come from the
-server's own page if the browser names the origin (`Origin`, `Sec-Fetch-Site`), and must have a size that a person can
-type. The number of threads, the idle time of a connection, and the time of an answer are bounded.
+a request must name this server in `Host` (a foreign name that resolves to this machine is refused). If the browser
+names the origin (`Origin`, `Sec-Fetch-Site`), the origin must be the server's own page. A request must also be small
+enough that a person could have typed it. The number of threads, the idle time of a connection, and the time for an
+answer are bounded.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ def _socket_of(request: Request) -> socket.socket:
 
 
 def query_of(text: str) -> dict[str, str]:
-    """The fields of a query string.
+    """Parse a query string into its fields.
 
     Raises:
         InvalidValueError: a field appears twice, there are too many fields, or the bytes are not UTF-8.
@@ -79,10 +81,10 @@ def query_of(text: str) -> dict[str, str]:
 
 
 def body_of(data: bytes) -> dict[str, Any]:
-    """The question in the body of a request.
+    """Parse the question in the body of a request.
 
     Raises:
-        InvalidValueError: the body is not a JSON object of the page.
+        InvalidValueError: the body is not a JSON object such as the page sends.
 
     >>> body_of(b'{"tab": "layout", "inputs": {}}')
     {'tab': 'layout', 'inputs': {}}
@@ -107,7 +109,7 @@ def _policy() -> str:
 
 
 class ExplorerHandler(BaseHTTPRequestHandler):
-    """Answers GET of `/` with the page and of `/answer?...` with the library's answer."""
+    """Answers a GET of `/` with the page, and a GET of `/answer?...` with the library's answer."""
 
     server: ExplorerServer
     server_version = "cute-py"
@@ -116,14 +118,15 @@ class ExplorerHandler(BaseHTTPRequestHandler):
     timeout = REQUEST_SECONDS
 
     def parse_request(self) -> bool:
-        """The request line and the headers; from then on the connection waits for its answer."""
+        """Parse the request line and the headers, and note that they have arrived, which ends the time limit for their
+        arrival."""
         try:
             return super().parse_request()
         finally:
             self.server.arrived(self.connection)
 
     def do_GET(self) -> None:
-        """The page, an answer, or a refusal."""
+        """Send the page, an answer, or an error."""
         try:
             parts = urlsplit(self.path)
             path, query, netloc = parts.path, parts.query, parts.netloc
@@ -146,7 +149,7 @@ class ExplorerHandler(BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def do_POST(self) -> None:
-        """The answer to a question of the page, or a refusal."""
+        """Send the answer to a question of the page, or an error."""
         status, reason = self._stranger("", True)
         kind, length = self.headers.get_content_type(), self.headers.get("Content-Length", "")
         if not reason and self.path != "/answer":
@@ -165,7 +168,7 @@ class ExplorerHandler(BaseHTTPRequestHandler):
             self._ask(lambda: body_of(self.rfile.read(int(length))))
 
     def _stranger(self, netloc: str, answer: bool) -> tuple[HTTPStatus, str]:
-        """The reason why this server refuses the request, or an empty string."""
+        """The HTTP status and the reason if this server must refuse the request; an empty reason if it must not."""
         hosts = self.headers.get_all("Host", [])
         if len(hosts) != 1:
             return HTTPStatus.BAD_REQUEST, f"the request has {len(hosts)} Host headers; must have one"
@@ -198,7 +201,7 @@ class ExplorerHandler(BaseHTTPRequestHandler):
             self._send(HTTPStatus(status), "application/json", data)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Send the errors of http.server itself, such as an unknown method, in the form of all other refusals."""
+        """Send the errors of http.server itself, such as an unknown method, as JSON, like all other errors."""
         self.close_connection = True
         self._json(HTTPStatus(code), plain_error("InvalidValueError", message or HTTPStatus(code).phrase))
 
@@ -217,11 +220,11 @@ class ExplorerHandler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Requests are not logged."""
+        """Log nothing."""
 
 
 class ExplorerServer(ThreadingHTTPServer):
-    """A server whose threads end with it; a reader who disconnects is not reported."""
+    """A threaded HTTP server whose threads end with it. It does not report clients that disconnect."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -236,7 +239,7 @@ class ExplorerServer(ThreadingHTTPServer):
         self.workers.start()
 
     def server_bind(self) -> None:
-        """Like HTTPServer's method, but without a network query for this machine's name, which can take long."""
+        """Bind like HTTPServer's method, but without its network query for this machine's name, which can be slow."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = self._name, int(self.server_address[1])
 
@@ -246,15 +249,15 @@ class ExplorerServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Address of the page."""
+        """The address of the page."""
         name = self._name if self._name == "localhost" else str(self._address)
         return f"http://{f'[{name}]' if ':' in name else name}:{self.server_port}/"
 
     def is_named(self, host: str) -> bool:
         """Whether a `Host` header names this server: the name or address that it was started with, and its port.
 
-        A server on a loopback address is localhost too. A server on all interfaces accepts every address, but only the
-        machine's own names, because a web page could reach the server through a foreign name.
+        A server on a loopback address is also named localhost. A server on all interfaces accepts every address, but
+        only the machine's own host names, because a web page could reach the server through a foreign name.
         """
         try:
             parts = urlsplit(f"//{host.strip()}")
@@ -275,7 +278,7 @@ class ExplorerServer(ThreadingHTTPServer):
         return bool(literal == self._address or self._address.is_unspecified)
 
     def process_request(self, request: Request, client_address: Address) -> None:
-        """Start a thread for a request, unless too many run."""
+        """Start a thread for a request, or answer 503 if too many are running."""
         if not self._seats.acquire(blocking=False):
             with contextlib.suppress(OSError):
                 connection = _socket_of(request)
@@ -291,7 +294,7 @@ class ExplorerServer(ThreadingHTTPServer):
             raise
 
     def process_request_thread(self, request: Request, client_address: Address) -> None:
-        """Handle a request in its thread."""
+        """Handle a request in its own thread."""
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -302,11 +305,11 @@ class ExplorerServer(ThreadingHTTPServer):
         self._seats.release()
 
     def arrived(self, request: Request) -> None:
-        """Note that a request is complete, or never will be."""
+        """Note that the headers of a request have arrived, or never will."""
         self._arriving.pop(request, None)
 
     def service_actions(self) -> None:
-        """Periodically end connections whose request does not arrive."""
+        """Close the connections whose request has not arrived in time; the server calls this periodically."""
         now = time.monotonic()
         for request, end in list(self._arriving.items()):
             if now > end:
@@ -319,7 +322,7 @@ class ExplorerServer(ThreadingHTTPServer):
         self.workers.close()
 
     def handle_error(self, request: Request, client_address: Address) -> None:
-        """A broken connection is ignored; anything else is reported as usual."""
+        """Ignore a broken connection; report any other error as usual."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
@@ -330,11 +333,11 @@ def make_server(
     """Make the server. It listens, and answers after `serve_forever` is called.
 
     Args:
-        host: an address of this machine, of IPv4 or IPv6, or a name of it.
+        host: an IPv4 or IPv6 address of this machine, or a host name of this machine.
         port: 0 selects a free port; see `.server_port`.
-        answer: the `module:function` that its workers call; seconds: the limit for one answer.
+        answer: the function that the workers call, as `module:function`; seconds: the time limit for one answer.
     Raises:
-        InvalidValueError: the port or address does not exist, or another program uses it.
+        InvalidValueError: the port or address does not exist, or is already in use.
     """
     name = expect(host, str, "host").strip()
     if not name:

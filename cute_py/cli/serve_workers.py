@@ -1,14 +1,14 @@
-"""A few processes that answer the queries of `cute-py serve`, so that a query that never ends blocks only its sender.
+"""A few processes that answer the queries of `cute-py serve`, so that a query that never ends delays only its sender.
 
-Workers are processes and not threads, because a frozen query is one operation on huge integers or one regular
-expression. It holds Python's lock and can't be interrupted from within. They are started when needed, speak lines of
-JSON (queries on standard input, answers on standard output), and are ended and replaced when their time is over. A
-worker ends with its standard input, so none is left after the server ends, for any reason; if no server is left to end
-an endless query, the worker's own timer does.
+Workers are processes and not threads, because a query that hangs is one operation on huge integers or one regular
+expression, which holds Python's global lock and can't be interrupted from within. A worker is started when it is
+needed. It reads queries from standard input and writes answers to standard output, as lines of JSON. A worker that
+exceeds its time limit is killed and replaced. A worker exits when its standard input closes, so none is left after the
+server exits, for whatever reason. If the server exits during an endless query, the worker's own timer ends the worker.
 
-`concurrent.futures.ProcessPoolExecutor` can't do this, because it can't end a running task. Ending the process of a
-frozen task breaks the whole executor, and the answers of its other processes are lost with it (BrokenProcessPool).
-`multiprocessing.Pool` starts another process in place of one that was killed, but the task that it had never returns.
+`concurrent.futures.ProcessPoolExecutor` can't do this, because it can't end a running task. If the process of a hanging
+task is killed, the whole executor breaks (BrokenProcessPool), and the answers of its other processes are lost.
+`multiprocessing.Pool` replaces a killed process, but the task of that process never returns.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ work(setup["answer"], setup["seconds"])
 
 
 def plain_error(kind: str, message: str) -> dict[str, Json]:
-    """An error without facts, as JSON data."""
+    """An error without facts or a hint, as JSON data."""
     found = [diagnostic_data(Diagnostic(kind, text=message))]
     return {"error": {"type": kind, "message": message, "facts": {}, "hint": None, "diagnostics": found}}
 
 
 def refusal(error: CuteError) -> dict[str, Json]:
-    """A typed error as JSON data: its parts, and every broken rule behind it as a record."""
+    """An error of this library as JSON data: its parts, and a record for each broken rule."""
     data: dict[str, Json] = {"type": type(error).__name__, "message": error.headline, "facts": _texts(error.facts)}
     return {"error": {**data, "hint": error.hint, "diagnostics": [diagnostic_data(d) for d in diagnostics_of(error)]}}
 
@@ -76,7 +76,8 @@ def _texts(facts: Mapping[str, object]) -> dict[str, Json]:
 
 
 def answered(answer: Answer, query: Mapping[str, Any]) -> str:
-    """HTTP status, a space, JSON: 200 with the answer, 400 with a refusal, 500 if the library failed."""
+    """The response to a query, as HTTP status, a space and JSON: 200 with the answer, 400 with an error of this
+    library, 500 if the library failed."""
     try:
         return f"200 {json.dumps(answer(query))}"
     except CuteError as error:
@@ -96,8 +97,8 @@ def work(answer: str, seconds: float) -> None:
     """Answer queries until standard input ends.
 
     Args:
-        answer: `module:function`, which takes the fields of a query and returns plain data.
-        seconds: the limit for one query; after twice this time the process ends itself.
+        answer: `module:function`; the function takes the fields of a query and returns plain data.
+        seconds: the time limit for one query; after twice this time the process ends itself.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends its workers
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
@@ -119,7 +120,7 @@ def work(answer: str, seconds: float) -> None:
 
 
 class NoAnswer(Exception):
-    """There is no answer: `status` is the HTTP status."""
+    """Raised if a worker gives no answer; `status` is the HTTP status to send."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -127,7 +128,7 @@ class NoAnswer(Exception):
 
 
 class Worker:
-    """One process. One thread at a time uses it."""
+    """One worker process. Only one thread may use it at a time."""
 
     def __init__(self, answer: str, seconds: float) -> None:
         pipe, null = subprocess.PIPE, subprocess.DEVNULL
@@ -142,10 +143,10 @@ class Worker:
         self._send({"path": [p for p in sys.path if isinstance(p, str)], "answer": answer, "seconds": seconds})
 
     def ask(self, query: Mapping[str, Any]) -> tuple[int, bytes]:
-        """HTTP status and the answer as JSON, which the server sends as it is.
+        """Send a query; return the HTTP status and the answer as JSON, which the server sends unchanged.
 
         Raises:
-            NoAnswer: it took too long, or the process ended; either way the worker has ended.
+            NoAnswer: the answer took too long, or the process ended. In both cases the worker has ended.
         """
         if not self._ready:
             self._line(START_SECONDS)
@@ -160,8 +161,8 @@ class Worker:
             self._in.flush()
 
     def _line(self, seconds: float) -> bytes:
-        """The next line, if it arrives in time. A line that arrives just before the timer ends the worker counts
-        too."""
+        """Read the next line, if it arrives in time. A line that arrives just before the timer kills the worker still
+        counts."""
         clock = threading.Timer(seconds, self.end)
         clock.daemon = True
         clock.start()
@@ -202,7 +203,7 @@ class Workers:
         self._free: list[Worker] = []
 
     def start(self) -> None:
-        """Start the first worker, so that it is ready when it is asked; this does not wait for it."""
+        """Start the first worker in advance, without waiting until it is ready."""
         with self._lock, contextlib.suppress(OSError):  # the next query tries again
             self._free.append(self._new())
 
@@ -212,7 +213,7 @@ class Workers:
         return worker
 
     def ask(self, query: Mapping[str, Any]) -> tuple[int, bytes]:
-        """HTTP status and the answer as JSON, from a worker that is free.
+        """Send a query to a free worker; return the HTTP status and the answer as JSON.
 
         Raises:
             NoAnswer: no worker became free in time; or as in `Worker.ask`.
@@ -231,7 +232,7 @@ class Workers:
     def _take(self) -> Worker:
         with self._lock:
             if self._closed:
-                raise NoAnswer(503, "the server is ending")
+                raise NoAnswer(503, "the server is shutting down")
             try:
                 return self._free.pop() if self._free else self._new()
             except OSError as error:
@@ -250,7 +251,7 @@ class Workers:
         worker.close()
 
     def close(self) -> None:
-        """End all workers; the thread that waits for a busy worker closes it."""
+        """End all workers. The pipes of a busy worker are closed by the thread that waits for its answer."""
         with self._lock:
             self._closed = True
             free, self._free = self._free, []

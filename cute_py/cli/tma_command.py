@@ -72,7 +72,7 @@ def register(p: argparse.ArgumentParser) -> None:
 
 
 def view(atom: TmaAtom, name: str, arch: str, at: str | None, device_descriptor: bool, sass: bool) -> str:
-    """The text of one of `VIEWS` for an atom; the last three arguments are for the view `lower`."""
+    """The text of one of `VIEWS` of an atom. The last three arguments apply only to the view `lower`."""
     if name == "explain":
         return atom.explain()
     if name == "box":
@@ -105,7 +105,7 @@ def _check(atom: TmaAtom, arch: str) -> str:
 
 
 def judged(atom: TmaAtom, arch: str) -> tuple[list[Diagnostic], list[Diagnostic]]:
-    """Return the broken rules of an atom's map, and its hazards."""
+    """Return the rules that an atom's tensor map breaks, and the hazards of the map and the atom."""
     return violations(atom.request, arch=arch), [*hazards(atom.request), *atom.check()]
 
 
@@ -139,7 +139,8 @@ _OF_WIDTH: Final = {8: "uint8", 16: "float16", 32: "float32", 64: "float64"}
 
 
 def _width(thing: Parsed) -> int | None:
-    """Bits of the elements of a printed tensor or of a layout behind an unset pointer; None if it has no pointer."""
+    """Bits per element, from the pointer of a parsed tensor or of a composed layout such as `Sw<...> o
+    smem_ptr[16b](unset) o ...`; None without a pointer."""
     if isinstance(thing, cute.Tensor) and isinstance(thing.engine, Pointer):
         return thing.engine.dtype.bits
     if isinstance(thing, cute.ComposedLayout) and isinstance(thing.offset, cute.SmemPtrFlag):
@@ -148,16 +149,17 @@ def _width(thing: Parsed) -> int | None:
 
 
 def _dtype(options: argparse.Namespace) -> str:
-    """The element type: --dtype, or one with the width that the texts give, such as smem_ptr[32b].
+    """The element type: that of --dtype, or else the default type of the width that a pointer in the layouts gives,
+    such as smem_ptr[32b].
 
     Raises:
-        InvalidValueError: a text has another width, or no default has this width.
+        InvalidValueError: a pointer has another width than --dtype, or there is no default type of its width.
     """
     widths = set(filter(None, map(_width, map(cute.parse, (options.gmem, options.smem)))))
     if len(widths) == 1 and options.dtype is None:
         (bits,) = widths
         if bits not in _OF_WIDTH:
-            raise InvalidValueError(f"the texts have elements of {bits} bits", hint="give their type with --dtype")
+            raise InvalidValueError(f"the texts have elements of {bits} bits", hint="pass their type as --dtype")
         return _OF_WIDTH[bits]
     dtype: str = options.dtype or "float16"
     if wrong := sorted(widths - {as_dtype(dtype).bits}):
@@ -197,7 +199,7 @@ def _atom(options: argparse.Namespace, smem: str) -> TmaAtom:
 
 
 def _static_sizes(options: argparse.Namespace) -> str | None:
-    """Suggest the shared layout with compile-time sizes, if only that was wrong: `128` is a run-time number."""
+    """Suggest the shared layout with static sizes (`_128` instead of `128`), if that is enough to make the atom."""
     before, joint, layout = options.smem.rpartition(" o ")
     static = before + joint + re.sub(r"(?<![\w@])(\d+)", r"_\1", layout)
     if unless_refused(_atom, options, static) is None:

@@ -1,12 +1,12 @@
-"""`cute-py tmem`: copies from shared to tensor memory: the demonstration program, the forms of the copy, and matrix
-descriptors."""
+"""`cute-py tmem`: run a demonstration of copies from shared to tensor memory, list the forms of the copy, and decode
+matrix descriptors."""
 
 from __future__ import annotations
 
 import argparse
 
 from cute_py.atom.smem_descriptor import DescriptorKind, SmemDescriptor
-from cute_py.cli.arguments import integer, json_option, report, text_of
+from cute_py.cli.arguments import add_action, integer, json_option, report, text_of
 from cute_py.errors import InvalidValueError
 from cute_py.tmem.cp_forms import FORMS
 from cute_py.tmem.demonstration import demonstrate
@@ -19,17 +19,17 @@ def register(p: argparse.ArgumentParser) -> None:
     p.description = "Plans tcgen05.cp, prints its PTX and CUDA, and emulates it. Nothing runs on a GPU."
     actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)
 
-    d = actions.add_parser("demo", help="copy a 32 x 16 tile of bytes to the lanes of all four warps, and back")
+    d = add_action(actions, "demo", "copy a 32 x 16 tile of bytes to the lanes of all four warps, and back")
     d.add_argument("--through", choices=["plain", "tma"], default="plain", help="how the tile reaches shared memory")
     d.add_argument(
         "--columns", type=integer, default=32, help="number of allocated columns: a power of 2 from 32 to 512"
     )
     d.add_argument("--show", choices=VIEWS, default="all", help="view of the copy")
 
-    f = actions.add_parser("forms", help="list the shapes and multicasts of tcgen05.cp")
+    f = add_action(actions, "forms", "list the shapes and multicasts of tcgen05.cp")
 
-    m = actions.add_parser("descriptor", help="show the fields of a 64-bit matrix descriptor")
-    m.add_argument("value", help="the descriptor, such as 0x4000404000010000; - reads standard input")
+    m = add_action(actions, "descriptor", "show the fields of a 64-bit matrix descriptor")
+    m.add_argument("value", help="the descriptor, such as 0x4000404000010000, or - for standard input")
     m.add_argument(
         "--kind", choices=["tcgen05", "wgmma"], default="tcgen05", help="the instructions that read the descriptor"
     )
@@ -38,10 +38,10 @@ def register(p: argparse.ArgumentParser) -> None:
 
 
 def value(text: str) -> int:
-    """A number; for -, the number on standard input.
+    """Parse an integer; for `-`, the integer on standard input.
 
     Raises:
-        InvalidValueError: the text is not a number.
+        InvalidValueError: the string is not an integer.
     """
     try:
         return integer(text_of(text))
@@ -50,7 +50,7 @@ def value(text: str) -> int:
 
 
 def run_demo(options: argparse.Namespace) -> int:
-    """Run the program in the emulator."""
+    """Run the demonstration program in the emulator."""
     done = demonstrate(n_cols=options.columns, through=options.through)
     views = {
         "plan": done.copy.explain(),
@@ -66,7 +66,7 @@ def run_demo(options: argparse.Namespace) -> int:
 
 
 def run_forms(options: argparse.Namespace) -> int:
-    """List the forms."""
+    """List the forms of the copy."""
     rows = [{"form": form.name, "rows": form.rows, "bits": form.bits, "columns": form.columns} for form in FORMS]
     lines = [f"{'form':<24}{'rows':>5}{'bits a row':>12}{'columns':>9}"]
     lines += [f"{row['form']:<24}{row['rows']:>5}{row['bits']:>12}{row['columns']:>9}" for row in rows]
@@ -75,7 +75,7 @@ def run_forms(options: argparse.Namespace) -> int:
 
 
 def run_descriptor(options: argparse.Namespace) -> int:
-    """Decode a matrix descriptor. Exit status 1 if it breaks a rule."""
+    """Decode a matrix descriptor. Return 1 if it breaks a rule, else 0."""
     descriptor = SmemDescriptor.decode(value(options.value), DescriptorKind(options.kind))
     broken = descriptor.violations() + descriptor.restrictions()
     text = descriptor.explain()

@@ -1,4 +1,4 @@
-"""`cute-py watch`: the tensor maps that a running CUDA program encodes."""
+"""`cute-py watch`: record and check the tensor maps that a running CUDA program encodes."""
 
 from __future__ import annotations
 

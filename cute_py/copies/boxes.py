@@ -7,14 +7,15 @@
 - If both sides have the same innermost mode, the copy moves tiles of that mode and its neighbours as 8-byte words. If
   the source starts between two 16-byte boundaries, the realigning kernel does this.
 - If the sides have different innermost modes, the transposing kernel copies.
-- If rows are not a multiple of 16 bytes, one of these kernels copies the full units of 16 bytes, and threads copy up to
-  15 bytes of each row, because a tensor store writes full units.
+- If rows are not a multiple of 16 bytes, one of these kernels copies the full 16-byte units, and threads copy the
+  remaining 1 to 15 bytes of each row, because a tensor store writes full units.
 
-If the sizes of a transposing copy are whole 128-byte lines, its maps have one more mode, (line, lines of a row, rows),
-so that a row of a tile moves at once instead of box by box.
+If the sizes of a transposing copy are multiples of 128-byte lines, its maps have an additional mode, (line, lines of a
+row, rows). One instruction then moves a whole row of a tile instead of a single box.
 
-Below `CROSSOVER` bytes a grid of one-shot blocks is faster, and above it the ring. The tile sizes are the best of those
-measured on NVIDIA H200. If no tensor map can describe a copy, the error names the mode and the number that prevent it.
+Below `CROSSOVER` bytes, a grid of one-shot blocks is faster, and above it, the ring kernel. The tile sizes are the
+fastest of those measured on NVIDIA H200. If no tensor map can describe a copy, the error names the mode and the number
+that prevent it.
 """
 
 from __future__ import annotations
@@ -47,26 +48,26 @@ their data in L2. Measured on NVIDIA H200."""
 
 
 class HintArguments(TypedDict, total=False):
-    """The arguments of a kernel for its cache policies."""
+    """Keyword arguments that set a kernel's L2 cache policies."""
 
     load_hint: str
     store_hint: str
 
 
 def hint_arguments(on: bool) -> HintArguments:
-    """The arguments of a kernel for `HINTS`, or for no cache policies."""
+    """Return the kernel arguments for the policies `HINTS`, or no arguments if `on` is False."""
     return {"load_hint": HINTS[0], "store_hint": HINTS[1]} if on else {}
 
 
 @record
 class Tuning:
-    """Tiling of a copy. A field that is None gets the best measured value for the size of the copy.
+    """Tiling of a copy. A field that is None takes the value that was measured to be fastest for the size of the copy.
 
     form: "once" or "ring". row_bytes, rows: the size of a tile. stages, stores, per_multiprocessor, early: parameters
         of the ring. per_block: the number of tiles of a one-shot block. hints: whether to use cache policies. pitch:
-        the largest distance in bytes of two rows of a ring's tile in a contiguous run; 0 if the rows are adjacent.
+        the largest distance in bytes between two rows of a ring's tile in a contiguous run; 0 makes the rows adjacent.
         pad_shared: extra shared memory that a one-shot block requests, so that fewer blocks run on an SM. paired:
-        whether transpositions move whole rows of a tile at once if the sizes allow it.
+        whether a transposing copy moves a whole row of a tile with one instruction if the sizes allow it.
     """
 
     form: str | None = None
@@ -89,10 +90,11 @@ MEASURED_BEST: Final = Tuning()
 
 @record
 class LaunchPlan:
-    """One launch of a copy. `tail` is (source address, destination address, bytes) that threads move one by one.
+    """One launch of a copy. `tail` is (source address, destination address, number of bytes) of bytes that threads move
+    one by one.
 
     form: "once", "ring", "realigned", "transposed", or "edges", which has no maps: threads move all bytes. maps: the
-        tensor maps of source and destination. bytes: bytes of the copied elements.
+        tensor maps of source and destination. bytes: number of bytes of the copied elements.
     """
 
     form: str
@@ -105,15 +107,16 @@ class LaunchPlan:
 
 
 def count_units(value: int, unit: int) -> int:
-    """value / unit, rounded up."""
+    """Return value / unit, rounded up."""
     return -(-value // unit)
 
 
 def _maps(
     source: int, destination: int, modes: tuple[CopyMode, ...], box: tuple[int, ...], shift: int = 0
 ) -> tuple[TensorMapTiled, TensorMapTiled]:
-    """Maps of both sides, in 8-byte elements. With `shift`, the source's map starts `shift` bytes before the source.
-    Its rows are `shift` bytes wider, and its boxes 16 bytes wider, because a shifted row touches one more unit."""
+    """Return the tensor maps of both sides, in 8-byte elements. With `shift`, the source's map starts `shift` bytes
+    before the source. Its rows are `shift` bytes wider, and its boxes 16 bytes wider, because a shifted row touches one
+    more unit."""
     kind, promotion, sizes = UNSIGNED[WORD], L2Promotion.B128, tuple(mode.size for mode in modes)
     load_sizes, load_box = sizes, box
     if shift:
@@ -127,7 +130,7 @@ def _maps(
 
 
 def split_rows(modes: tuple[CopyMode, ...], width: int) -> tuple[tuple[CopyMode, ...], tuple[CopyMode, ...]]:
-    """Split the rows of the destination into full 16-byte units and the rest; return the modes of both.
+    """Split the destination rows into full 16-byte units and a remainder; return the modes of both parts.
 
     Mode 0 is contiguous in the destination. A part without elements is empty.
 
@@ -140,7 +143,7 @@ def split_rows(modes: tuple[CopyMode, ...], width: int) -> tuple[tuple[CopyMode,
 
 
 def plan_edges(source: int, destination: int, modes: tuple[CopyMode, ...], width: int) -> LaunchPlan:
-    """The launch that moves elements of `width` bytes with one thread per byte."""
+    """Plan a launch that moves elements of `width` bytes with one thread per byte."""
     kernel = copy_edges(((width, 1, 1), *((mode.size, mode.source, mode.destination) for mode in modes)))
     total = int(str(kernel.facts["TOTAL"]))
     why = f"a row has {modes[0].size * width} bytes, which is not a multiple of {STORE_UNIT}"
@@ -164,10 +167,10 @@ def plan_transposed(
     tuning: Tuning,
     multiprocessors: int,
 ) -> LaunchPlan:
-    """The plan for `modes`; mode 0 is contiguous in the destination, and mode `inner` in the source.
+    """Plan a transposing copy: mode 0 is contiguous in the destination, and mode `inner` in the source.
 
-    The rows of the destination consist of whole units of 16 bytes. A one-shot block moves one tile. In a ring,
-    persistent blocks move all tiles; there are as many blocks as fit on the multiprocessors.
+    The destination rows must be multiples of 16 bytes. A one-shot block moves one tile. In the ring form, persistent
+    blocks move all tiles, and the grid has as many blocks as fit on the multiprocessors.
 
     Raises:
         TmaLimitError: no tile exists for the element width.
@@ -248,14 +251,15 @@ def plan_boxes(
     multiprocessors: int,
     tuning: Tuning | None = None,
 ) -> tuple[LaunchPlan, ...]:
-    """The launches that copy `modes` by tensor maps. Rows that are not a multiple of 16 bytes need a second launch.
+    """Plan the launches that copy `modes` with tensor maps. Rows that are not a multiple of 16 bytes need a second
+    launch.
 
     Args:
         source, destination: addresses of the first elements. modes: modes with strides in bytes; the destination's
             innermost mode is the first.
         width: bytes of an element.
     Raises:
-        TmaLimitError: no TMA box can move them; the text names the mode that prevents it.
+        TmaLimitError: no TMA box can move the modes; the message names the mode that prevents it.
     """
     tuning = tuning or MEASURED_BEST
     if not modes:
@@ -335,7 +339,8 @@ def _require_aligned(role: str, address: int, modes: tuple[CopyMode, ...], strid
 
 
 def _fix(role: str, address: int, strides: list[int]) -> str | None:
-    """Return the change that makes an array movable: its start address, and the distances of its rows."""
+    """Return the changes of start address and row strides that let tensor maps describe an array; None if none is
+    needed."""
     ragged = [f"{s} bytes to {s + -s % 16}" for s in strides if s % 16]
     fixes = [f"make the {role} start at a multiple of 16 bytes"] * bool(address % 16)
     fixes += [f"pad the rows of the {role}: {', '.join(ragged)}"] * bool(ragged)
@@ -343,7 +348,7 @@ def _fix(role: str, address: int, strides: list[int]) -> str | None:
 
 
 def _rows(size: int, row: int) -> tuple[int, int, int]:
-    """Cut a run of `size` bytes, at least 16, into rows of `row` bytes or into one row.
+    """Cut a run of `size` bytes (at least 16) into rows of `row` bytes, or into one row if the run is shorter.
 
     Returns (bytes of a row, rows, bytes left).
     """
@@ -353,7 +358,7 @@ def _rows(size: int, row: int) -> tuple[int, int, int]:
 
 
 def _flat(source: int, destination: int, size: int, sms: int, tuning: Tuning) -> list[LaunchPlan]:
-    """The plan for one contiguous run of `size` bytes: rows of `row_bytes`, and the rest."""
+    """Plan the copy of one contiguous run of `size` bytes: full rows of `row_bytes`, and the remaining bytes."""
     if size < 16:
         return [plan_edges(source, destination, (CopyMode(size, 1, 1),), 1)]
     row, rows, tail = _rows(size, REALIGNED_ROW if source % 16 else tuning.row_bytes)
@@ -369,15 +374,15 @@ def _flat(source: int, destination: int, size: int, sms: int, tuning: Tuning) ->
 
 
 def _apart(row: int, rows: int, tuning: Tuning) -> tuple[CopyMode, CopyMode]:
-    """Modes of a run of adjacent rows, for a ring. Tiles whose rows lie apart are 0.5 % faster than contiguous tiles,
-    if the ring walks along the rows."""
+    """Return the modes in which a ring walks a run of adjacent rows. Tiles whose rows are not adjacent are 0.5 % faster
+    than contiguous tiles if the ring walks along the rows."""
     apart = math.gcd(rows, max(tuning.pitch // row, 1))
     row, rows = row * apart, rows // apart
     return CopyMode(row // WORD, WORD, WORD), CopyMode(rows, row, row)
 
 
 def _folded(modes: tuple[CopyMode, ...], form: str, rows: int, tuning: Tuning) -> tuple[CopyMode, ...]:
-    """The modes, with the first mode cut into rows if the other modes can't fill a tile of `rows` rows."""
+    """Return the modes, with the first mode split into rows if the other modes can't fill a tile of `rows` rows."""
     run = WORD * modes[0].size
     row = max((size for size in range(16, tuning.row_bytes + 1, 16) if run % size == 0), default=run)
     enough = math.prod(mode.size for mode in modes[1:]) >= min(rows, run // row)
@@ -393,7 +398,7 @@ def _form(size: int) -> str:
 
 
 def _box(modes: tuple[CopyMode, ...], row_bytes: int, tile_bytes: int) -> tuple[int, ...]:
-    """The box, with 8-byte elements innermost: rows of at most `row_bytes`, and enough rows to fill the tile."""
+    """Return the box in 8-byte elements: rows of at most `row_bytes`, and as many rows as fill the tile."""
     run = WORD * modes[0].size
     inner = 16 * count_units(count_units(run, count_units(run, row_bytes)), 16)
     box = [inner // WORD]
@@ -407,7 +412,7 @@ def _box(modes: tuple[CopyMode, ...], row_bytes: int, tile_bytes: int) -> tuple[
 def _tiled(
     source: int, destination: int, modes: tuple[CopyMode, ...], sms: int, tuning: Tuning, tail: int = 0
 ) -> LaunchPlan:
-    """The plan for `modes` of 8-byte elements."""
+    """Plan the copy of `modes` of 8-byte elements."""
     total = WORD * math.prod(mode.size for mode in modes)
     form = tuning.form or _form(total)
     rows = tuning.rows or (32 if form == "ring" else 8 if total <= SMALL else 4)
@@ -445,7 +450,7 @@ def _tiled(
 
 
 def _realigned(source: int, destination: int, modes: tuple[CopyMode, ...], tuning: Tuning) -> LaunchPlan:
-    """The plan for `modes` of 8-byte elements, whose source starts between two 16-byte boundaries."""
+    """Plan the copy of `modes` of 8-byte elements if the source starts between two 16-byte boundaries."""
     shift, run = source % 16, WORD * modes[0].size
     row = min(run, REALIGNED_ROW)
     if run % row:

@@ -1,14 +1,14 @@
-"""Compare a dump of one tile of shared memory from a user's kernel with the bytes that the engine writes.
+"""Compare a user kernel's dump of one tile of shared memory with the bytes that the copy engine writes.
 
     dump = expected?  ->  equal
     otherwise the first difference: coordinate, byte, bank; and one of these causes, if it explains the dump
 
-        other swizzle, other major, other box order      the same elements at other places
+        other swizzle, other major, other box order      the same elements at other offsets
         shifted by one tile, exchanged coordinates       elements of another tile
         stale phase                                      some or all elements are those of an earlier tile
-        not yet arrived                                  places that no load has written
+        not yet arrived                                  bytes that no load has written
 
-A cause is named only if it gives every byte of the dump.
+A cause is reported only if it reproduces every byte of the dump.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ else:
     from cute_py.optional_packages import numpy as np
 
 MOST_EARLIER: Final = 64
-"""Number of earlier tiles in which a stale stage is searched."""
+"""Number of earlier tiles that are tried as the contents of a stale stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +55,10 @@ class TileComparison:
 
     Attributes:
         equal: whether all bytes that the loads write are as expected.
-        difference: the first byte that differs, with the element that belongs there; None if equal.
+        difference: the first byte that differs, with the element that is expected there; None if equal.
         cause: the first cause that explains this dump: 'other swizzle', 'other major', 'other box order', 'shifted by
             one tile', 'exchanged coordinates', 'stale phase' or 'not yet arrived'; empty if equal or unknown.
-        detail: the cause with its numbers.
+        detail: a sentence that describes the cause with its values.
         scope: the bytes that were compared and the causes that were tried. It also lists the bytes that no load writes,
             and the causes that were not tried, with the reason.
 
@@ -107,7 +107,7 @@ class _Tile:
     """Causes that can't be tried on this tile, or only on a part of it, with the reason."""
 
     def matches(self, candidate: Bytes) -> bool:
-        """Whether the dump equals this candidate, and the candidate differs from the expected bytes."""
+        """Whether the dump equals this candidate and the candidate differs from the expected bytes."""
         where = self.written != 0
         same = np.array_equal(candidate[where], self.found[where])
         return same and not np.array_equal(candidate[where], self.expected[where])
@@ -122,7 +122,7 @@ class _Tile:
 
 
 def _swizzled(count: int, bits: int) -> Integers:
-    """Place -> place after the swizzle of 16 << bits bytes. The map is its own inverse."""
+    """Map each byte offset to its offset after the swizzle of 16 << bits bytes. The map is its own inverse."""
     place = np.arange(count, dtype=np.int64)
     return place ^ ((place >> 7 & (1 << bits) - 1) << 4)
 
@@ -135,7 +135,7 @@ def compare_tile(
     Args:
         atom: the atom of a load; source: the array in global memory.
         coord: the tile, as an index or a coordinate in the tile modes.
-        dump: uint8 bytes from the start of the stage, at least as many as `execute` returns.
+        dump: uint8 array of the bytes from the start of the stage, at least as many as `execute` returns.
         stages: the number of stages of the ring, if there is one. A stage that still holds tile `coord - stages` is
             stale. Without `stages`, a complete neighbouring tile counts as shifted by one, and any other complete
             earlier tile as stale.
@@ -184,7 +184,8 @@ def compare_tile(
 
 
 def _find_cause(tile: _Tile, stages: int | None) -> tuple[str, str, list[str]]:
-    """(first cause that explains the dump, its detail, causes that were tried); empty texts if no cause explains it."""
+    """Return (first cause that explains the dump, its detail, causes that were tried); the first two are empty if no
+    cause explains it."""
     if stages is not None and tile.number >= stages and tile.matches(tile.bytes_of(tile.number - stages)):
         before = tile.number - stages
         detail = f"all bytes belong to tile {before}, which the stage held {counted(stages, 'stage')} earlier"
@@ -208,7 +209,7 @@ def _other_swizzle(tile: _Tile) -> Iterator[str]:
 
 
 def _repacked(tile: _Tile, bits: int) -> bool:
-    """Whether a map with another swizzle, and possibly with closer rows, gives this dump."""
+    """Whether a tensor map with another swizzle, and possibly with rows closer together, produces this dump."""
     try:
         other = replace(
             tile.atom,
@@ -229,7 +230,7 @@ def _with_swizzle(layout: Layout | ComposedLayout, bits: int) -> Layout | Compos
 
 
 def _values(tile: _Tile) -> tuple[Bytes, tuple[int, ...], int] | None:
-    """(elements of the tile as rows of bytes, in logical order; shape of the tile; bytes of an element)."""
+    """Return (elements of the tile as rows of bytes, in logical order; shape of the tile; bytes per element)."""
     width = tile.atom.dtype.bits // 8
     plain = domain_of(tile.atom.tile)
     if not width or tile.atom.dtype.bits % 8 or len(tile.linear) % width:
@@ -268,7 +269,7 @@ def _other_major(tile: _Tile) -> Iterator[str]:
 
 
 def _chunks(tile: _Tile, memory: Bytes) -> list[bytes]:
-    """Chunks that each instruction wrote, without the swizzle."""
+    """Return the chunks that each instruction wrote, as if there were no swizzle."""
     linear = memory[_swizzled(len(memory), tile.atom.swizzle.bits)]
     starts = [int(n) for n in tile.work.smem_offsets]
     return [linear[at : at + tile.atom.bytes_per_instruction].tobytes() for at in starts]
@@ -298,7 +299,7 @@ def _shifted(tile: _Tile) -> Iterator[str]:
 
 
 def _neighbours(tile: _Tile) -> Iterator[tuple[int, int, int]]:
-    """(number, mode, step) of the tiles next to this one."""
+    """Return (number, mode, step) of each tile next to this one."""
     shape = [expect_integer(n, "tiles") for n in leaves(known(tile.work.tile_shape))]
     stride = 1
     for mode, size in enumerate(shape):
@@ -342,7 +343,7 @@ def _stale(tile: _Tile) -> Iterator[str]:
 
 
 def _units(tile: _Tile) -> list[Integers]:
-    """The written places of each unit of 16 bytes."""
+    """Return the offsets of the written bytes in each 16-byte unit."""
     places = np.flatnonzero(tile.written)
     return np.split(places, np.flatnonzero(np.diff(places // STORE_UNIT)) + 1)
 
@@ -365,4 +366,4 @@ _CAUSES: Final = (
     ("stale phase", _stale),
     ("not yet arrived", _not_arrived),
 )
-"""Causes in the order of the trials; each function yields the details if the cause explains the dump."""
+"""Causes in the order in which they are tried; each function yields the details if the cause explains the dump."""

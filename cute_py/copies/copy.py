@@ -1,8 +1,8 @@
-"""`copy` and `execute`: run an atom on real data.
+"""Run a TMA copy atom on array data: `copy` moves a whole tensor, `execute` loads one tile.
 
 `copy` moves a whole tensor tile by tile through shared memory into another tensor of the same layout. The atom's
-instructions load every tile, and the store of the same box stores it. `execute` loads one tile and returns the contents
-of shared memory.
+instructions load each tile, and a store with the same box writes it to the destination. `execute` loads one tile and
+returns the contents of shared memory.
 
 backend="emulator" runs the descriptor's bytes in numpy, "cuda" runs them on the GPU, and "both" compares the two byte
 by byte.
@@ -78,22 +78,23 @@ def copy(
     progress: Progress = None,
     **options: Unpack[CopyOptions],
 ) -> CopyResult[ArrayLike]:
-    """Copy a whole tensor through the atom's tiles.
+    """Copy a whole tensor, tile by tile, with the instructions of a TMA atom.
 
     Args:
         atom: a load atom made for `source` (or for a tensor of its shape and strides), or an operation or a descriptor
             of the reference pages. With None and backend "cuda", the executor chooses boxes and kernel for any order
             and strides of source and destination.
-        source: the array; destination: an array of the same shape, with strides that the same boxes can move (a compact
-            copy of a view, for example). Default: a new array with the source's strides.
+        source: the array; destination: an array of the same shape, with strides that the same boxes can move (for
+            example, a compact copy of a view); by default, a new array with the source's strides.
         backend: 'emulator', 'cuda' or 'both'.
-        progress: a function that is called with (tiles done, tiles) from time to time.
-        options: options of the CUDA executor. stream: enqueue the copy on this stream; do not wait for device arrays,
-            and do not verify them. hints: use L2 policies. verify: compare on the host (default True). report: measure
-            against a memcpy (`details["report"]`). tune, only without an atom: keep the fastest of a few tilings.
+        progress: a function that is called from time to time with (tiles done, total tiles).
+        options: options of the CUDA executor. stream: enqueue the copy on this stream; the call then neither waits for
+            nor verifies device arrays. hints: use L2 policies. verify: compare on the host (default True). report:
+            measure the copy against a memcpy; the result is in `details["report"]`. tune, only without an atom: keep
+            the fastest of a few tilings.
     Raises:
-        InvalidTypeError: `atom` is not an atom; InvalidValueError: the arrays are not the atom's tensor; TmaLimitError:
-            the tile does not fit in the shared memory of a block; TmaTrap: an instruction would trap.
+        InvalidTypeError: `atom` is not an atom; InvalidValueError: an array does not match the atom's tensor;
+            TmaLimitError: the tile does not fit in the shared memory of a block; TmaTrap: an instruction would trap.
 
     >>> import numpy as np
     >>> x = np.arange(64 * 64, dtype=np.float16).reshape(64, 64)
@@ -134,15 +135,16 @@ def execute(
 
     Args:
         atom: a load atom, or an operation or a descriptor of the reference pages.
-        tile_coord: the tile, as an index or a coordinate in the tile modes; default the first, or for a `TmaOperation`
-            the tile at its coordinate.
+        tile_coord: the tile, as an index or a coordinate in the tile modes. Default: the first tile, or for a
+            `TmaOperation`, the tile at its coordinate.
         poison: the byte that fills shared memory before the load.
         options: options of the CUDA executor. isolate: run in a child process, so that a trap leaves the context of
             this process intact. seconds: the time limit of the child process, default 60.
     Raises:
-        InvalidTypeError: `atom` is not an atom; InvalidValueError: the array is not the atom's tensor, or the tile does
-            not exist; TmaLimitError: the tile does not fit in the shared memory of a block; TmaTrap: an instruction
-            would trap; DeviceError: there is no GPU, a barrier did not complete, or (backend "both") a byte differs.
+        InvalidTypeError: `atom` is not an atom; InvalidValueError: the array does not match the atom's tensor, or the
+            tile does not exist; TmaLimitError: the tile does not fit in the shared memory of a block; TmaTrap: an
+            instruction would trap; DeviceError: there is no GPU, a barrier did not complete, or (backend "both") a byte
+            differs.
 
     >>> import numpy as np
     >>> x = np.arange(64 * 64, dtype=np.uint8).reshape(64, 64)

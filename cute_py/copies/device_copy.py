@@ -3,7 +3,7 @@
 numpy arrays are copied to the device and back; arrays of other libraries are copied in place.
 
     copy_on_device, execute_on_device    tiles of an atom: the same instructions as in the emulator, and the atom's own
-                                         descriptor with the address of the bytes
+                                         descriptor with the device address of the array
     copy_without_atom, copy_array        whole arrays: the planner chooses the kernel and the boxes from addresses and
                                          strides
 """
@@ -66,7 +66,7 @@ PLACE_UNIT = 128
 
 
 def require_options(options: CopyOptions | ExecuteOptions, names: tuple[str, ...]) -> None:
-    """Refuse an option that is not one of `names`, or whose value is out of range.
+    """Raise an error for an option that is not in `names`, or whose value is out of range.
 
     Raises:
         InvalidValueError: the option does not exist, or a time is out of range. InvalidTypeError: a value has another
@@ -94,10 +94,10 @@ def _require_architecture(atom: TmaAtom, device: Device) -> None:
 def moved_to_device(
     array: ArrayLike, view: ArrayView, device: Device, room: int = 0
 ) -> tuple[ArrayView, DeviceBuffer | None]:
-    """The view of the same array on the device, and its buffer; None if the array is already there.
+    """Copy an array to the device; return its view there and its buffer, or None if the array is already on the device.
 
-    The first byte of the array lies at offset `address % 16` of the buffer, so that a slice has the same alignment on
-    the device as on the host. `room` bytes after the last byte are free.
+    The first byte of the array is at offset `address % 16` of the buffer, so that a slice has the same alignment on the
+    device as on the host. The buffer has `room` unused bytes after the last byte.
 
     Raises:
         DeviceError: an array of a library other than numpy is on the host.
@@ -117,7 +117,7 @@ def moved_to_device(
 
 
 def _at(atom: TmaAtom, view: ArrayView) -> bytes:
-    """The atom's descriptor for the tensor at `view`."""
+    """Return the atom's descriptor with the address of `view`."""
     moved = view.address - int(atom.request.global_address)
     if moved % 16:
         text = f"the address {view.address:#x} is {view.address % 16} bytes past a multiple of 16"
@@ -127,7 +127,7 @@ def _at(atom: TmaAtom, view: ArrayView) -> bytes:
 
 
 def new_array_like(source: ArrayLike) -> ArrayLike:
-    """An array of zeros like `source`, of the same library and on the same device."""
+    """Return an array of zeros with the shape and type of `source`, in the same library and on the same device."""
     if isinstance(source, np.ndarray):
         return new_destination(source)
     library = type(source).__module__.partition(".")[0]
@@ -147,7 +147,8 @@ def _checked(atom: TmaAtom, array: ArrayLike, name: str) -> ArrayView:
 
 
 def _require_writable(atom: TmaAtom, source: ArrayView, destination: ArrayView, spill: int) -> None:
-    """Refuse a destination that is read-only, or in which stores write `spill` bytes after each row."""
+    """Raise an error if the destination is read-only, or if stores write `spill` bytes past the end of each of its
+    rows."""
     to_host = destination.device is None
     if destination.readonly:
         raise InvalidValueError("the destination is read-only")
@@ -171,7 +172,7 @@ def _prepared_tiles(
     options: CopyOptions,
     keep: Kept,
 ) -> PreparedCopy:
-    """The launch that runs the instructions of an atom between two arrays on the device."""
+    """Prepare the launch that runs the instructions of an atom between two arrays on the device."""
     stores = destination_atom(atom, destination.address, destination.shape, destination.strides, destination.dtype.bits)
     return prepare_listed(
         _at(atom, source),
@@ -188,7 +189,7 @@ def _prepared_tiles(
 
 
 def _difference(atom: TmaAtom, source: ArrayView, destination: ArrayView, backend: str) -> str | None:
-    """Text of the first element that differs from the emulator's copy (backend "both") or from the source."""
+    """Describe the first element that differs from the emulator's copy (backend "both") or from the source."""
     before, after = host_copy(source), host_copy(destination)
     beside = _beside_the_emulator(atom, before, after) if backend == "both" else None
     return beside or first_difference(before, after)
@@ -202,13 +203,13 @@ def copy_on_device(
     progress: Progress,
     options: CopyOptions,
 ) -> CopyResult[ArrayLike]:
-    """`copy` with backend "cuda" or "both".
+    """Run `copy` with backend "cuda" or "both".
 
     The options are those of `copy`: stream, hints, verify and report.
 
     Raises:
         DeviceError: there is no GPU with TMA, a barrier did not complete, or the arrays are on two devices.
-            InvalidValueError: an array is not the atom's tensor, arrays overlap, or an option is unknown;
+            InvalidValueError: an array does not match the atom's tensor, arrays overlap, or an option is unknown;
             TmaLimitError: an address is misaligned.
     """
     require_options(options, COPY_OPTIONS)
@@ -272,7 +273,7 @@ def copy_on_device(
 
 
 def _beside_the_emulator(atom: TmaAtom, source: HostArray, copied: HostArray) -> str | None:
-    """Text of the first element that differs between the GPU's copy and the emulator's."""
+    """Describe the first element that differs between the GPU's copy and the emulator's."""
     difference = first_difference(emulated_copy(atom, source, None, None).destination, copied)
     return None if difference is None else difference.replace("source", "emulator", 1).replace("destination", "GPU", 1)
 
@@ -288,7 +289,8 @@ def _device_windows(
     poison: int,
     ordinal: int,
 ) -> bytes:
-    """Load one tile's window from global memory given as bytes; `base` is the address of content[0] in the map."""
+    """Load the window of one tile from global memory that `content` gives as bytes; `base` is the address of content[0]
+    in the tensor map."""
     device = open_device(ordinal)
     offset = base % PLACE_UNIT
     with DeviceBuffer(device, offset + len(content)) as buffer:
@@ -308,10 +310,10 @@ def execute_on_device(
     poison: int,
     options: ExecuteOptions,
 ) -> TileResult:
-    """`execute` with backend "cuda" or "both".
+    """Run `execute` with backend "cuda" or "both".
 
-    The options are those of `execute`: isolate and seconds. If a copy traps in the emulator, this function refuses it
-    before the launch, unless it is isolated.
+    The options are those of `execute`: isolate and seconds. If the loads trap in the emulator, this function raises the
+    error before the launch, unless the call is isolated.
 
     Raises:
         TmaTrap: the hardware would trap; DeviceError: there is no GPU, or a barrier did not complete.
@@ -353,9 +355,10 @@ def execute_on_device(
 def copy_array(
     source: ArrayLike, destination: ArrayLike, *, stream: StreamLike = None, hints: bool = False
 ) -> PreparedCopy:
-    """Copy once: prepare, launch on `stream`, and (if no stream is given) wait and check.
+    """Copy one array to another once: prepare, launch on `stream`, and, if no stream is given, wait and check.
 
-    numpy arrays on either side are copied to the device and back; the call then returns after the result has arrived.
+    numpy arrays on either side are copied to the device and back; the call then returns only when the result is on the
+    host.
 
     Raises:
         DeviceError: there is no device, or an array of another library is on the host.
@@ -398,9 +401,11 @@ def copy_array(
 def copy_without_atom(
     source: ArrayLike, destination: ArrayLike | None, backend: str, progress: Progress, options: CopyOptions
 ) -> CopyResult[ArrayLike]:
-    """`copy(None, source, destination, backend="cuda")`: copy arrays of any order and strides that boxes can move.
+    """Run `copy(None, source, destination, backend="cuda")` for arrays of any order and strides that TMA boxes can
+    move.
 
-    The options are those of a copy with an atom, and also tune: time a few tilings on the device and keep the fastest.
+    The options are those of a copy with an atom, and `tune`, which times a few tilings on the device and keeps the
+    fastest.
 
     Raises:
         InvalidTypeError: the backend is not "cuda"; only the GPU executor plans copies without an atom.

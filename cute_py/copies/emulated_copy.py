@@ -50,7 +50,7 @@ Destination = TypeVar("Destination", covariant=True)
 
 
 class CopyOptions(TypedDict, total=False):
-    """Options of a copy by the CUDA executor; `copy` documents them."""
+    """Options of a copy on the CUDA executor; see `copy`."""
 
     stream: StreamLike
     hints: bool
@@ -60,7 +60,7 @@ class CopyOptions(TypedDict, total=False):
 
 
 class ExecuteOptions(TypedDict, total=False):
-    """Options of one tile by the CUDA executor; `execute` documents them."""
+    """Options of a load on the CUDA executor; see `execute`."""
 
     stream: StreamLike
     isolate: bool
@@ -74,10 +74,11 @@ class CopyResult(Generic[Destination]):
     Attributes:
         destination: the array that was written; equal: whether its elements equal the source's; None if they were not
             compared, for example on a stream of the caller.
-        tiles, instructions: the numbers of tiles and of loads; the number of stores equals that of loads.
-            transaction_bytes: bytes that a barrier expects per tile.
-        bytes: bytes of the tensor; seconds: time of the copy alone.
-        warnings: texts about legal but unexpected properties; difference: a text of the first element that differs.
+        tiles, instructions: the numbers of tiles and of loads; there are as many stores as loads. transaction_bytes:
+            bytes that a barrier expects per tile.
+        bytes: the size of the tensor in bytes; seconds: the time of the copy alone.
+        warnings: messages about legal but unexpected properties; difference: a description of the first element that
+            differs, or None.
 
     >>> import numpy
     >>> import cute_py as cute
@@ -110,7 +111,7 @@ class CopyResult(Generic[Destination]):
 
 @dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
 class TileResult:
-    """One tile in shared memory: `smem` has its bytes (uint8) after the loads, as on hardware.
+    """One tile in shared memory: `smem` contains its bytes (uint8) after the loads, as on hardware.
 
     >>> import numpy
     >>> import cute_py as cute
@@ -139,12 +140,12 @@ class TileResult:
 
 
 def _numbers(tree: Tree) -> list[int]:
-    """The leaves of a shape or stride as plain numbers."""
+    """Return the leaves of a shape or stride as Python integers."""
     return [int(value_of(n)) for n in leaves(tree)]
 
 
 def _same_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether an array has the shape of the atom's tensor, and its strides in every mode of more than one element."""
+    """Whether an array has the shape of the atom's tensor, and the same strides in every mode of size above 1."""
     layout = atom.gtensor.layout
     want = zip(_numbers(layout.shape), _numbers(layout.stride), strict=True)
     return list(shape) == _numbers(layout.shape) and all(
@@ -166,7 +167,7 @@ def check_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int], bi
     Strides are in elements. The strides of modes of size 1 are not compared.
 
     Raises:
-        InvalidValueError: the array is another tensor.
+        InvalidValueError: the array does not match the atom's tensor.
     """
     if not _same_tensor(atom, shape, strides):
         raise _another_tensor(atom, shape, strides, name)
@@ -177,10 +178,10 @@ def check_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int], bi
 
 
 def destination_atom(atom: TmaAtom, address: int, shape: Sequence[int], strides: Sequence[int], bits: int) -> TmaAtom:
-    """The atom of the stores.
+    """Return the atom whose instructions store the tiles.
 
-    It is the load's atom. If the destination has other strides, it is an atom for these strides, provided that the same
-    boxes at the same coordinates can move the tensor.
+    This is the atom of the loads if the destination has the same strides. Otherwise it is an atom for the destination's
+    strides, provided that the same boxes at the same coordinates can move the tensor.
 
     Args:
         address: the address of the destination's first element; only its position within 16 bytes matters. strides:
@@ -209,12 +210,12 @@ def destination_atom(atom: TmaAtom, address: int, shape: Sequence[int], strides:
 
 
 def spilled_bytes(atom: TmaAtom) -> int:
-    """Bytes that a store writes past the end of each row of the tensor. The number is the same for all destinations."""
+    """Number of bytes that a store writes past the end of each row of the tensor, the same for all destinations."""
     return -(atom.plan.dims[0] * atom.internal_dtype.bits // 8) % STORE_UNIT
 
 
 def first_difference(source: HostArray, destination: HostArray) -> str | None:
-    """The first element, in row-major order, whose bits differ; None if all are equal.
+    """Describe the first element, in row-major order, whose bits differ; None if all are equal.
 
     >>> import numpy
     >>> first_difference(numpy.array([[1, 2], [3, 4]]), numpy.array([[1, 2], [3, 5]]))
@@ -234,7 +235,7 @@ def first_difference(source: HostArray, destination: HostArray) -> str | None:
 
 
 def new_destination(source: HostArray) -> HostArray:
-    """A numpy array of zeros with the shape, type and strides of `source`, which may be a view with gaps."""
+    """Return a numpy array of zeros with the shape, type and strides of `source`, which may be a view with gaps."""
     array = np.zeros_like(source, order="K")
     if array.strides == source.strides or not source.size:
         return array
@@ -254,8 +255,8 @@ def _on_host(array: ArrayLike, name: str) -> HostArray:
 
 
 def _memory(array: HostArray) -> tuple[Bytes, int, tuple[list[int], list[int], int]]:
-    """Memory of an array: (bytes from its lowest to its highest element, index of the first element's byte, (shape,
-    strides in elements, bits of an element))."""
+    """Return the memory of an array: (bytes from its lowest to its highest element, index of the first element's first
+    byte, (shape, strides in elements, bits per element))."""
     engine, layout = engine_and_layout(array)
     width = engine.flat.dtype.itemsize
     geometry = _numbers(layout.shape), _numbers(layout.stride), 8 * width
@@ -265,7 +266,7 @@ def _memory(array: HostArray) -> tuple[Bytes, int, tuple[list[int], list[int], i
 def emulated_copy(
     atom: TmaAtom, given_source: ArrayLike, given_destination: ArrayLike | None, progress: Progress
 ) -> CopyResult[HostArray]:
-    """`copy` with backend "emulator"."""
+    """Run `copy` with backend "emulator"."""
     source = _on_host(given_source, "source")
     image, image_start, geometry = _memory(source)
     check_tensor(atom, *geometry, "source")
@@ -332,7 +333,7 @@ def emulated_copy(
 
 
 def emulated_tile(atom: TmaAtom, source: ArrayLike, coords: Integers, work: Instructions, poison: int) -> TileResult:
-    """`execute` with backend "emulator"."""
+    """Run `execute` with backend "emulator"."""
     image, start, geometry = _memory(_on_host(source, "source"))
     check_tensor(atom, *geometry, "source")
     smem = emulated_window(atom, image, int(atom.request.global_address) - start, coords, work, poison)
@@ -340,8 +341,8 @@ def emulated_tile(atom: TmaAtom, source: ArrayLike, coords: Integers, work: Inst
 
 
 def emulated_window(atom: TmaAtom, gmem: Bytes, base: int, coords: Integers, work: Instructions, poison: int) -> Bytes:
-    """Shared memory after the loads of one tile. The byte `poison` fills it before the loads; gmem[0] is at address
-    `base`."""
+    """Return the contents of shared memory after the loads of one tile. Before the loads, every byte is `poison`;
+    gmem[0] is at address `base`."""
     smem = np.full(work.smem_bytes, poison, np.uint8)
     Emulator(atom.arch).load_many(atom.descriptor, gmem, coords, smem, smem_offsets=work.smem_offsets, gmem_base=base)
     return smem

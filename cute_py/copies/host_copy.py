@@ -1,7 +1,7 @@
-"""Copy in host memory with numpy, between any layouts whose elements are paired.
+"""Copy between two layouts in host memory with numpy.
 
-Affine copies use strided views. If the two sides walk different modes first, the copy is cut into blocks that fit in a
-core's cache. Other copies use lists of offsets for a block of elements at a time.
+Affine copies use strided views. If the innermost modes of the two sides differ, the copy is split into blocks that fit
+in a core's cache. Other copies compute the offsets of one block of elements at a time.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ else:
     from cute_py.optional_packages import numpy as np
 
 BLOCK: Final = 256
-"""Elements of a block along each mode that a side walks first."""
+"""Extent of a block, in elements, along the innermost mode of each side."""
 BLOCKED: Final = 1024
 """Minimum size of both modes for a copy in blocks: the lines of a shorter column stay in the cache without blocks."""
 LISTED: Final = 1 << 18
-"""Number of elements whose offsets are listed at once."""
+"""Number of elements whose offsets are computed at a time."""
 
 Words: TypeAlias = "NDArray[np.generic]"
 
@@ -31,14 +31,15 @@ Bytes: TypeAlias = "NDArray[np.uint8]"
 
 
 def memory_at(address: int, size: int) -> memoryview:
-    """The bytes of host memory that begin at an address."""
+    """Return a view of `size` bytes of host memory from an address on."""
     return memoryview((ctypes.c_char * size).from_address(address)).cast("B")
 
 
 def element_values(image: Bytes, offsets: NDArray[np.int64], bits: int, low: int, flip: int) -> Bytes:
-    """The elements at these offsets, as an array (elements, bytes of one); an element of 4 bits has one byte.
+    """Return the elements at these offsets as a uint8 array (elements, bytes per element); a 4-bit element takes one
+    byte.
 
-    low: the offset of the image's first byte.
+    low: the byte offset of the image's first byte, relative to offset 0 of the layout.
     """
     found: Bytes
     if bits == NIBBLE:
@@ -49,7 +50,7 @@ def element_values(image: Bytes, offsets: NDArray[np.int64], bits: int, low: int
 
 
 def copy_paired(pairing: Pairing, source: int, destination: int) -> None:
-    """Copy within host memory, given the addresses of offset 0 of both sides."""
+    """Copy paired elements in host memory, given the addresses of offset 0 of both sides."""
     if pairing.refinement is None:
         return
     if pairing.bits == NIBBLE:
@@ -80,7 +81,8 @@ def host_copy_layouts(refinement: Refinement, element: int, source: int, destina
 
 
 def host_copy_nibbles(refinement: Refinement, source: int, destination: int, flips: tuple[int, int]) -> None:
-    """`host_copy_layouts` for elements of 4 bits; flips: 1 for a side whose bytes have the first element on top."""
+    """Copy 4-bit elements as `host_copy_layouts` does; flips: 1 for a side whose first element is in the upper half of
+    a byte."""
     lows = [byte_span(refinement, which, NIBBLE) for which in (0, 1)]
     ours, theirs = (
         np.frombuffer(memory_at(address + low, size), np.uint8)
@@ -97,7 +99,7 @@ def host_copy_nibbles(refinement: Refinement, source: int, destination: int, fli
 
 
 def _view(address: int, modes: list[CopyMode], name: str, element: int, writable: bool) -> Words:
-    """The strided view of one side; its last axis is the first mode."""
+    """Return a strided view of one side; its last axis is the first mode."""
     kind = np.dtype(f"u{element}") if element < 16 else np.dtype("V16")
     shape = tuple(m.size for m in reversed(modes))
     steps = tuple(getattr(m, name) * element for m in reversed(modes))

@@ -1,8 +1,9 @@
-"""`copy`: copy the elements of one layout to another of the same size, for any layouts, on the host or on a device.
+"""The function `copy`, which copies the elements of a layout to any other layout of the same size, on the host or on a
+device.
 
-backend="host" copies host memory by numpy (`host_copy`), "cuda" copies on the GPU (host memory is copied there and
+backend="host" copies host memory with numpy (`host_copy`), "cuda" copies on the GPU (host memory is copied there and
 back), "emulator" runs the tensor maps of a plan in numpy, and "both" compares the GPU's bytes with the host's. A copy
-on the host imports nothing of the GPU and plans no kernel.
+on the host imports no GPU modules and plans no kernel.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class LayoutCopyResult:
     """Result of `copy`.
 
     Attributes:
-        destination: the destination argument. bytes: bytes of the elements. seconds: time of the copy alone.
+        destination: the destination argument. bytes: the number of bytes of the elements. seconds: the time of the copy
+            alone.
         report: a comparison with a memcpy; None unless it was requested.
 
     On first use, `equal` and `difference` compare both sides, and wait for the device.
@@ -66,12 +68,12 @@ class LayoutCopyResult:
 
     @functools.cached_property
     def plan(self) -> CopyPlan:
-        """The plan of a device copy; a copy on the host makes it only on request."""
+        """The plan of a device copy; for a copy on the host, it is made on first access."""
         return _plan(self._pairing, self._sides)
 
     @functools.cached_property
     def difference(self) -> str | None:
-        """A text of the first element that differs; None if all are equal."""
+        """A description of the first element that differs; None if all are equal."""
         pairing = self._pairing
         if pairing.refinement is None:
             return None
@@ -90,7 +92,7 @@ class LayoutCopyResult:
 
 
 def _image(one: OperandSide, pairing: Pairing, refinement: Refinement, which: int) -> Bytes:
-    """The current bytes that a side spans."""
+    """Return the current bytes of the memory that a side spans."""
     low, size = byte_span(refinement, which, pairing.bits)
     if one.view.device is None:
         return np.frombuffer(memory_at(one.view.address + low, size), np.uint8)
@@ -129,7 +131,7 @@ def _first_difference(
 
 
 def _coordinate(pairing: Pairing, offset: int) -> str:
-    """Text of the coordinate of an offset in the destination; '' for large layouts."""
+    """Return text with the coordinate of an offset in the destination; '' for large layouts."""
     from cute_py.layout.int_tuple import size
     from cute_py.layout.offsets import offsets
 
@@ -142,7 +144,7 @@ def _coordinate(pairing: Pairing, offset: int) -> str:
 
 
 class ComputedOptions(ScaledOptions, total=False):
-    """`ScaledOptions`, and where the copy runs; see `copy`."""
+    """`ScaledOptions`, and the options that decide where the copy runs; see `copy`."""
 
     backend: str
     stream: StreamLike
@@ -211,20 +213,20 @@ def copy(
 
     Args:
         source, destination: an array (numpy, PyTorch, CuPy, DLPack, `__cuda_array_interface__`), a `Tensor` over
-            memory, or a pair (array of memory, layout). Elements correspond by coordinate: arrays of equal shape by
-            index, and other shapes in colexicographic order (the first mode fastest), with a warning if both are
-            arrays.
-        Element types must be equal.
+            memory, or a pair (array, layout), where the array provides the memory. Elements correspond by coordinate:
+            arrays of equal shape by index, and other shapes in colexicographic order (the first mode fastest), with a
+            warning if both are arrays. Element types must be equal, unless `cast` or a format converts them.
         backend: 'host' (host memory), 'cuda', 'emulator' (plans of tensor maps, in host memory), or 'both' (compares
             the GPU's bytes with the host's). 'auto' is 'host' if both sides are in host memory, otherwise 'cuda'.
         stream: the stream of the device copy; the copy is enqueued there, and the call does not wait for it.
         report: measure the device copy against a memcpy.
-        dtype: for two pairs, the element type that the layouts count, if it is not the type of the memory.
-        nibbles: for elements of 4 bits, two in a byte: the half ('low' or 'high') that holds the first element, for
-            (source, destination).
+        dtype: for two pairs, the element type of the layouts, if it is not the type of the memory.
+        nibbles: for 4-bit elements, which are stored two to a byte: the half of the byte ('low' or 'high') that holds
+            the first element, for (source, destination).
         rows: the rows of the source to copy, in this order; -1 gives a row of `fill`.
-        into_rows: the row of the destination for each row; -1 drops the row. The host refuses an index that names a row
-            twice. On a device such a row gets one of the two contents; `unique=True` refuses it before the copy.
+        into_rows: the row of the destination for each row; -1 drops the row. On the host, an index that names a row
+            twice is an error. On a device, such a row receives either of the two source rows, unless `unique=True`,
+            which raises an error before the copy.
         pages: the pages of a source (pages, page_size, ...) to copy, one after another.
         fill: the value of masked rows, and of the padding of scales of one byte (default 0).
         requantize: allow a format other than the source's. cast: allow an element type other than the source's.
@@ -294,7 +296,7 @@ def copy(
 def _computed(
     source: Any, destination: Any, backend: str, stream: StreamLike, unique: bool, options: ScaledOptions
 ) -> Any:
-    """Copy with a format, a cast or an index: on a device if the memory is on a device, else on the host."""
+    """Copy with a format, a cast or an index: on a device if the memory is on a device, otherwise on the host."""
     if backend not in ("auto", "host", "cuda"):
         raise InvalidValueError(
             f"backend = {backend!r}; must be 'auto', 'host' or 'cuda' for a copy with a format, an index or a cast"
@@ -313,7 +315,7 @@ def _computed(
 
 
 def _warn_of_order(operands: tuple[Operand, Operand], sides: tuple[OperandSide, OperandSide]) -> None:
-    """Warn about two plain arrays of different shapes, because numpy would match their elements in another order."""
+    """Warn if two plain arrays have different shapes, because numpy would pair their elements in another order."""
     shapes = [tuple(map(int, product_each(one.layout.shape))) for one in sides]
     kept = [[n for n in shape if n != 1] for shape in shapes]
     if kept[0] != kept[1] and not any(isinstance(operand, (Tensor, tuple)) for operand in operands):
@@ -329,14 +331,14 @@ def _plan(pairing: Pairing, sides: tuple[OperandSide, OperandSide]) -> CopyPlan:
 
 
 def _onto_itself(refinement: Refinement) -> Refinement:
-    """The refinement that copies the destination onto itself."""
+    """Return the refinement of a copy of the destination onto itself."""
     modes = tuple(replace(m, source=m.destination) for m in refinement.modes)
     sides = refinement.starts[1], refinement.swizzles[1], refinement.rest[1]
     return Refinement(modes, (sides[0],) * 2, (sides[1],) * 2, (sides[2],) * 2)
 
 
 def _copied_by_host(a: OperandSide, b: OperandSide, pairing: Pairing, refinement: Refinement) -> Bytes:
-    """Return the bytes that the destination must hold after the copy."""
+    """Return the bytes that the destination must contain after the copy."""
     images = [_image(one, pairing, refinement, which).copy() for which, one in enumerate((a, b))]
     lows = [byte_span(refinement, which, pairing.bits)[0] for which in (0, 1)]
     places = [int(image.ctypes.data) - low for image, low in zip(images, lows, strict=True)]
@@ -366,7 +368,7 @@ def _on_device(
 
 
 def _moved(one: OperandSide, which: int, pairing: Pairing, device: Device) -> tuple[OperandSide, DeviceBuffer | None]:
-    """The side on the device, and its buffer; None if it is already there."""
+    """Copy a side to the device; return the new side and its buffer, or None if it is already there."""
     if one.view.device is not None:
         return one, None
     if type(one.view.owner).__module__.partition(".")[0] != "numpy":
@@ -386,7 +388,7 @@ def _moved(one: OperandSide, which: int, pairing: Pairing, device: Device) -> tu
 
 
 def _emulated(plan: CopyPlan, refinement: Refinement, source: int, destination: int) -> None:
-    """Run the tensor maps of a plan in numpy: every load and store of its walk."""
+    """Run every load and store of a plan's tensor maps in numpy."""
     from cute_py.copies.plan import box_launches
 
     element = plan.bits // 8

@@ -1,4 +1,4 @@
-"""Copy host arrays with the kernels of the GPU on the emulated multiprocessor.
+"""Copy host arrays by running the GPU kernels on the emulated multiprocessor.
 
     run_on_machine(a, b)        plan the copy as for a GPU, compile its kernels, and run their PTX without a GPU
 
@@ -34,9 +34,10 @@ RING_SMS: Final = 4
 
 
 class _Memory:
-    """The bytes of one side, and arrays that begin at addresses in it.
+    """The bytes of one side, with access to arrays at addresses within them.
 
-    The bytes extend to whole units of 16 bytes, because the map of an unaligned source begins and ends at such a unit.
+    The bytes extend to 16-byte boundaries, because the tensor map of an unaligned source begins and ends at such
+    boundaries.
     """
 
     def __init__(self, view: ArrayView) -> None:
@@ -47,7 +48,7 @@ class _Memory:
         self.owner = view.owner
 
     def at(self, address: int) -> Array | None:
-        """The bytes that begin at an address; None for a null pointer."""
+        """Return the bytes from an address on; None for a null pointer."""
         if address == 0:
             return None
         offset = address - self.low
@@ -58,10 +59,10 @@ class _Memory:
 def machine_launches(
     source: Operand, destination: Operand, *, tuning: Tuning | None = None, dtype: DTypeLike | None = None
 ) -> tuple[MachineLaunch, ...]:
-    """The launches of a copy between arrays in host memory.
+    """Return the launches of a copy between arrays in host memory.
 
     Args:
-        source, destination, dtype: as in `prepare_copy`. tuning: form and tiles of tensor maps.
+        source, destination, dtype: as in `prepare_copy`. tuning: the form and the tiles of kernels with tensor maps.
     """
     a, b = side(source, "source", dtype), side(destination, "destination", dtype)
     plan = plan_pairing(paired(a, b), (a.alignment, b.alignment))
@@ -79,7 +80,8 @@ def machine_launches(
 
 
 def scaled_launches(source: Any, destination: Any, **options: Any) -> tuple[MachineLaunch, ...]:
-    """The launch of a computing copy between host arrays and scaled tensors. The options are those of `scaled_work`."""
+    """Return the launches of a computing copy between host arrays and scaled tensors. The options are those of
+    `scaled_work`."""
     work = scaled_work(source, destination, **options)
     record = np.full(8, 0xFF, np.uint8)
     block, at = work.parameters(0), work.launch.pointers()
@@ -91,7 +93,7 @@ def scaled_launches(source: Any, destination: Any, **options: Any) -> tuple[Mach
 
 
 def emulated_largest_magnitude(source: Any) -> float:
-    """The largest magnitude in a host matrix, from the kernel for GPUs. NaN elements are ignored; 0 if all are NaN."""
+    """Find the largest magnitude in a host matrix with the GPU kernel. NaN elements are ignored; 0 if all are NaN."""
     view = memory_view(source)
     side = matrix(view, "source", kind_of(view.dtype))
     launch, record = plan_largest(side), np.zeros(8, np.uint8)
@@ -103,7 +105,7 @@ def emulated_largest_magnitude(source: Any) -> float:
 
 
 def run_scaled(source: Any, destination: Any, *, schedule: str | int = "both", **options: Any) -> PtxRun:
-    """Copy with a format, a cast or an index in host memory, with the kernels for GPUs.
+    """Copy host memory with a format, a cast or an index by emulating the GPU kernels.
 
     Args:
         source, destination: an array or a `ScaledTensor`; several outputs are a tuple. options: as in `copy`.
@@ -127,7 +129,7 @@ def _by_boxes(plan: Any, both: tuple[_Memory, _Memory], memory: dict[str, Array]
 
 
 def _mapped(request: Any, one: _Memory) -> tuple[Any, Array]:
-    """A map, and the bytes that begin at its address."""
+    """Return a tensor map and the bytes from its address on."""
     found = one.at(request.global_address)
     return request, one.bytes if found is None else found
 
@@ -150,7 +152,7 @@ def run_on_machine(
     dtype: DTypeLike | None = None,
     schedule: str | int = "both",
 ) -> PtxRun | None:
-    """Copy between host arrays with the kernels for GPUs; return None for a copy without elements.
+    """Copy between host arrays by emulating the GPU kernels; return None for a copy without elements.
 
     Raises:
         MissingPackageError: there is no compiler of CUDA C++. All errors of `prepare_copy`.

@@ -1,13 +1,13 @@
-"""The common refinement of a copy: two layouts of one size, cut into modes that both sides walk in step.
+"""The common refinement of a copy: two layouts of the same size, split into modes of equal sizes on both sides.
 
-    source       (6,10):(1,6)   -> 2 x 3 | 2 x 5        each size is cut where a size of the other side ends
+    source       (6,10):(1,6)   -> 2 x 3 | 2 x 5        each size is split at the products of sizes of the other side
     destination  (4,15):(15,1)  -> 2 x 2 | 3 x 5
 
 Elements correspond by coordinate, or in colexicographic order if the profiles differ. There are three forms. The copy
 is affine if each product of leading sizes of one side divides such a product of the other side, or is a multiple of it.
-Cuts at these products then make both lists of modes equal. The copy is linear if a side also has a swizzle, which adds
-an exclusive or on this side. Otherwise the sizes have no common refinement, and the copy is general: the modes that
-match at either end are cut off, and each side keeps its own list of the modes between.
+Splitting at these products then makes both lists of modes equal. The copy is linear if a side also has a swizzle, which
+XORs the offsets of this side. Otherwise the sizes have no common refinement, and the copy is general: matching modes at
+either end are split off, and each side keeps its own list of the modes in between.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NIBBLE: Final = 4
 """Bits of the narrowest elements."""
 NIBBLES: Final = ("low", "low")
 VECTORS: Final = (16, 8, 4, 2, 1)
-"""Possible bytes of an element, and of a thread's access."""
+"""Possible sizes in bytes of an element, and of a thread's access."""
 MAX_RANK: Final = 16
 """Maximum number of modes of a refinement; only tensors of more than 65536 elements can have more modes."""
 LISTED: Final = 1 << 24
@@ -57,8 +57,8 @@ Digits: TypeAlias = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class CopyMode:
-    """One mode of a copy: its size, and the strides of source and destination. Strides are in elements, but in bytes in
-    plans of boxes."""
+    """One mode of a copy: its size, and its strides in source and destination. Strides are in elements; in plans with
+    tensor maps, they are in bytes."""
 
     size: int
     source: int
@@ -67,14 +67,15 @@ class CopyMode:
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """Both sides of a copy.
+    """The modes that both sides of a copy have in common, and the start, the swizzle and the remaining modes of each
+    side.
 
     offset = swizzle(start + sum of coordinate * stride). The coordinates are those of `modes`. A general copy also has
     an index that counts through `rest`; each side cuts this index into its own digits.
 
     Attributes:
-        modes: the modes that both sides walk; the destination's innermost mode is the first. Sizes are above 1, and
-            destination strides are positive.
+        modes: the common modes; the destination's innermost mode is the first. Sizes are above 1, and destination
+            strides are positive.
         starts: the first offsets (source, destination), in elements.
         swizzles: swizzles on element offsets. rest: the remaining modes (source, destination); empty unless the copy is
             general.
@@ -94,12 +95,13 @@ class Refinement:
 
     @property
     def count(self) -> int:
-        """Elements."""
+        """Number of elements."""
         return math.prod(m.size for m in self.modes) * math.prod(n for n, _ in self.rest[0])
 
 
 def _function(layout: LayoutLike, role: str) -> tuple[Digits, int, Swizzle]:
-    """Coalesced (size, stride) pairs, the added offset, and the swizzle of the sum."""
+    """Return a layout's coalesced (size, stride) pairs, the offset that is added, and the swizzle that is applied to
+    the sum."""
     if isinstance(layout, ComposedLayout):
         start = value_of(layout._offset) if not hasattr(layout._offset, "bits") else 0
         if type(start) is not int:
@@ -136,7 +138,7 @@ def _function(layout: LayoutLike, role: str) -> tuple[Digits, int, Swizzle]:
 
 
 def _cut(one: list[tuple[int, int]], other: list[tuple[int, int]], end: int) -> list[CopyMode]:
-    """Cut common modes off both lists, from the first (end 0) or the last (end -1) mode on, and return them."""
+    """Remove common modes from the start (end 0) or the end (end -1) of both lists, and return them."""
     taken: list[CopyMode] = []
     while one and other:
         (n, s), (m, d) = one[end], other[end]
@@ -157,7 +159,8 @@ def _cut(one: list[tuple[int, int]], other: list[tuple[int, int]], end: int) -> 
 
 
 def _apart(digits: Digits) -> bool:
-    """Whether each step exceeds the total reach of the smaller steps, so that no two offsets are equal."""
+    """Whether each stride exceeds the total extent of the modes with smaller strides, so that no two offsets are
+    equal."""
     reach = 0
     for size, step in sorted(digits, key=lambda digit: abs(digit[1])):
         if abs(step) <= reach:
@@ -167,7 +170,7 @@ def _apart(digits: Digits) -> bool:
 
 
 def merged(modes: Sequence[CopyMode]) -> tuple[CopyMode, ...]:
-    """Sort modes by the destination's strides, and join modes that continue each other on both sides.
+    """Sort modes by the destination's strides, and merge modes that are contiguous with each other on both sides.
 
     >>> merged([CopyMode(4, 8, 8), CopyMode(8, 1, 1), CopyMode(3, 5, 64)])
     (CopyMode(size=32, source=1, destination=1), CopyMode(size=3, source=5, destination=64))
@@ -188,12 +191,12 @@ def merged(modes: Sequence[CopyMode]) -> tuple[CopyMode, ...]:
 
 
 def refine(source: LayoutLike, destination: LayoutLike) -> Refinement | None:
-    """The refinement of a copy; None if there is nothing to copy.
+    """Return the refinement of a copy; None if there is nothing to copy.
 
     Raises:
-        InvalidTypeError: an argument is not a layout, or has symbols. InvalidValueError: the sizes differ, the
-            destination has one offset for several elements, or an offset is beyond 2**60. LayoutError: a composition is
-            not a swizzled layout.
+        InvalidTypeError: an argument is not a layout, or has symbols. InvalidValueError: the sizes differ, several
+            elements of the destination share an offset, or an offset is beyond 2**60. LayoutError: a composition is not
+            a swizzled layout.
 
     >>> refine(Layout((6, 10), (10, 1)), Layout((4, 15), (15, 1))).form
     'general'
@@ -232,7 +235,7 @@ def refine(source: LayoutLike, destination: LayoutLike) -> Refinement | None:
 
 
 class PairedElements:
-    """The sizes that follow from paired elements; the base of `Pairing` and of its plans."""
+    """Base class of `Pairing` and of copy plans: properties that follow from the paired elements."""
 
     __slots__ = ()
 
@@ -242,12 +245,12 @@ class PairedElements:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the elements."""
+        """Number of bytes of the elements."""
         return -(-self.refinement.count * self.bits // 8) if self.refinement else 0
 
     @property
     def flips(self) -> tuple[int, int]:
-        """(source, destination): 1 if the first element of a byte lies in the upper half of the byte."""
+        """For (source, destination): 1 if the first element of a byte is in the upper half of the byte."""
         return int(self.nibbles[0] == "high"), int(self.nibbles[1] == "high")
 
 
@@ -256,9 +259,9 @@ class Pairing(PairedElements):
     """The pairs of elements of a copy, before a plan decides how they move.
 
     Attributes:
-        refinement: None if there is nothing to copy. bits: bits of the counted unit: an element, or a byte if 4-bit
-            elements move in pairs. nibbles: for elements of 4 bits, the half of a byte ('low' or 'high') with the first
-            element, for (source, destination).
+        refinement: None if there is nothing to copy. bits: the width of the unit that the refinement counts: an
+            element, or a byte if 4-bit elements move in pairs. nibbles: for 4-bit elements, the half of a byte ('low'
+            or 'high') that holds the first element, for (source, destination).
     """
 
     source: Layout | ComposedLayout
@@ -272,7 +275,7 @@ class Pairing(PairedElements):
 def pair_elements(
     source: LayoutLike, destination: LayoutLike, dtype: DTypeLike, nibbles: tuple[str, str] = NIBBLES
 ) -> Pairing:
-    """Pair the elements of one layout with those of another of the same size. Arguments and errors as in `plan_copy`.
+    """Pair the elements of one layout with those of another of the same size. See `plan_copy` for arguments and errors.
 
     >>> pair_elements(Layout((6, 10), (10, 1)), Layout((4, 15), (15, 1)), "float32").bytes
     240
@@ -303,7 +306,8 @@ def _paired(
 
 
 def in_bytes(refinement: Refinement) -> Refinement | None:
-    """The refinement of 4-bit elements in bytes; None if the other side splits a byte.
+    """Convert a refinement of 4-bit elements to a refinement of bytes; None if a byte of one side is split on the
+    other.
 
     >>> in_bytes(Refinement((CopyMode(8, 1, 1), CopyMode(3, 16, 8)))).modes
     (CopyMode(size=4, source=1, destination=1), CopyMode(size=3, source=8, destination=4))
@@ -330,7 +334,7 @@ def in_bytes(refinement: Refinement) -> Refinement | None:
 
 
 def side_offsets(refinement: Refinement, which: int, index: NDArray[numpy.int64] | None = None) -> NDArray[numpy.int64]:
-    """Offsets of one side, in elements, for the elements with these numbers in the refinement's order (default all)."""
+    """Return the offsets, in elements, of one side for these indices in the order of the refinement (default: all)."""
     name = ("source", "destination")[which]
     rest = np.arange(refinement.count) if index is None else index
     total = np.full(rest.shape, refinement.starts[which], np.int64)
@@ -343,9 +347,9 @@ def side_offsets(refinement: Refinement, which: int, index: NDArray[numpy.int64]
 
 @functools.lru_cache(maxsize=1024)
 def side_bounds(refinement: Refinement, which: int) -> tuple[int, int]:
-    """The lowest and the highest offset of a side, in elements.
+    """Return the lowest and the highest offset of a side, in elements.
 
-    For swizzled sides of more than 2**24 elements, the result bounds them: it covers the blocks that the swizzle
+    For swizzled sides of more than 2**24 elements, the result is a bound: it covers all blocks that the swizzle
     permutes.
     """
     name = ("source", "destination")[which]
@@ -366,7 +370,8 @@ def side_bounds(refinement: Refinement, which: int) -> tuple[int, int]:
 
 
 def byte_span(refinement: Refinement, which: int, bits: int) -> tuple[int, int]:
-    """First byte of a side relative to the address of offset 0, and its number of bytes, for elements of `bits` bits.
+    """Return the first byte of a side, relative to the address of offset 0, and its number of bytes, for `bits`-bit
+    elements.
 
     >>> byte_span(Refinement((CopyMode(3, 1, -1),)), 1, 4), byte_span(Refinement((CopyMode(3, 1, -1),)), 1, 32)
     ((-1, 2), (-8, 12))

@@ -1,4 +1,4 @@
-"""Operands of `copy`, and the offsets of their elements: an array, a tensor over memory, or a pair (memory, layout).
+"""Operands of `copy`: an array, a tensor over memory, or a pair (memory, layout).
 
 Offset 0 of a pair's layout is the first element of its memory. The layout must stay within the memory.
 """
@@ -27,8 +27,8 @@ Operand: TypeAlias = "ArrayLike | Tensor | tuple[ArrayLike, LayoutLike]"
 class OperandSide:
     """One side of a copy: memory, and the layout of its elements.
 
-    view: the memory; its address is the address of the layout's offset 0. room: (first offset, one past the last) of
-    the memory, in elements; None if unknown.
+    view: the memory; its address is the address of the layout's offset 0. room: the range (first offset, one past the
+    last) of the memory, in elements; None if unknown.
     """
 
     role: str
@@ -43,7 +43,7 @@ class OperandSide:
 
 
 def view_of_memory(array: ArrayLike) -> ArrayView:
-    """The view of an array in host memory or on a device."""
+    """Return a view of an array in host memory or on a device."""
     view = host_view(array)
     if view is None:
         from cute_py.gpu.arrays import array_view
@@ -59,15 +59,15 @@ def _device_at(address: int) -> int:
 
 
 def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> OperandSide:
-    """The memory and the layout of one side of a copy.
+    """Return the memory and the layout of one side of a copy.
 
     Args:
-        dtype: the element type that the layout of a pair counts, if it is not the type of the memory.
+        dtype: the element type of the layout of a pair, if it is not the type of the memory.
     Raises:
         InvalidTypeError: the operand is not an array, tensor or pair, a tensor has no memory, or a dtype is given
             without a pair.
-        InvalidValueError: the array of a pair is not dense, or ends within an element of that type; or an array stores
-            elements narrower than a byte in one byte each. All errors of `host_view`.
+        InvalidValueError: the array of a pair is not dense, or its size is not a multiple of the element size; or an
+            array uses one byte for each element narrower than a byte. All errors of `host_view`.
     """
     if dtype is not None and not isinstance(thing, tuple):
         raise InvalidTypeError(f"dtype needs a pair (memory, layout), but the {role} is {given(thing)}")
@@ -111,7 +111,7 @@ def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> OperandSi
 
 
 def paired(source: OperandSide, destination: OperandSide, nibbles: tuple[str, str] = NIBBLES) -> Pairing:
-    """Pair the elements of two sides, after all checks that need no device. nibbles: as in `plan_copy`.
+    """Pair the elements of two sides, after all checks that do not need a device. nibbles: as in `plan_copy`.
 
     Raises:
         InvalidValueError: sizes or element types differ, a layout leaves its memory, the destination is read-only or

@@ -1,11 +1,11 @@
-"""`plan_copy`: plan a copy between two layouts from the layouts alone.
+"""The function `plan_copy`, which plans a copy between two layouts from the layouts alone, without addresses.
 
     layouts -> refine -> Refinement -> boxes of tensor maps | tiles by threads | runs by threads -> CopyPlan
     layouts, formats -> scaled: tiles, rows or whole rows by threads, with arithmetic between load and store -> CopyPlan
 
-- boxes: if tensor maps can describe both sides (affine copies of units of 16 bytes), the copy engine moves tiles.
-- tile: if the two sides are contiguous along different modes, threads transpose tiles in shared memory, with any
-  alignment.
+- boxes: if tensor maps can describe both sides (affine copies of 16-byte units), the copy engine moves tiles.
+- tile: if the two sides are contiguous along different modes, threads transpose tiles in shared memory. Any alignment
+  is possible.
 - runs: if both sides share their contiguous runs, threads move vectors. In general copies, and in copies without a
   tile, threads move single elements.
 
@@ -70,8 +70,8 @@ another 2 %."""
 COPIED = 9.07
 """Bytes per clock cycle that a multiprocessor can copy from memory. Measured on NVIDIA H200."""
 PER_BYTE = 0.066
-"""Fraction of a memcpy's rate for each byte of a vector, if a thread finds the places of a vector by division. Measured
-on NVIDIA H200."""
+"""Fraction of a memcpy's rate for each byte of a vector, if a thread computes the offsets of a vector by division.
+Measured on NVIDIA H200."""
 SHARED_RUN = 128
 """Minimum bytes of a run of both sides that threads move directly."""
 SOURCE, DESTINATION = 1 << 40, 1 << 44
@@ -82,26 +82,26 @@ _DEFAULT = architecture("sm_90a")
 
 @dataclass(frozen=True, slots=True)
 class CopyPlan(PairedElements):
-    """The method of a copy, and its cost.
+    """The kernels that a copy uses, and its estimated cost.
 
     Attributes:
         form: 'affine', 'linear' or 'general', as in `Refinement.form`; 'scaled' for a copy that computes or uses an
             index. kernel: 'boxes', 'tile', 'runs', or 'none' if there is nothing to copy; for 'scaled' also 'rows' and
             'whole'.
-        launches: the number of kernels that one copy enqueues. source_vector, destination_vector: bytes that a thread
-            moves at once on that side; for boxes, the bytes of a row of a box.
-        tile: the layout from a coordinate in a tile to the number of the element in the destination's order.
+        launches: the number of kernels that one copy enqueues. source_vector, destination_vector: bytes per thread
+            access on that side; for boxes, the bytes of a row of a box.
+        tile: the layout from a coordinate in a tile to the index of the element in the destination's order.
         shared_layout: the layout from the same coordinates to offsets in shared memory, in elements; None if the kernel
             uses no shared memory.
         sectors: sectors of 32 bytes that (source, destination) touch; an estimate if strides interleave. wavefronts:
-            wavefronts of shared memory that threads need for all tiles.
+            shared-memory wavefronts of the threads' accesses in all tiles.
         expected: the time of a memcpy of the same number of bytes divided by the time of this copy. The estimate comes
             from a model that was fitted to measured copies of 64 MiB and more (NVIDIA H200; half of them within 15 %).
-        nibbles: for elements of 4 bits, the half of a byte ('low' or 'high') with the first element, for (source,
+        nibbles: for 4-bit elements, the half of a byte ('low' or 'high') that holds the first element, for (source,
             destination).
-        bits: bits of the refinement's unit: an element, or a byte if 4-bit elements move in pairs.
-        why: the reason for the kernel. scaled: the launch of a copy that computes; its `bytes` are the bytes read and
-            written.
+        bits: the width of the unit that the refinement counts: an element, or a byte if 4-bit elements move in pairs.
+        why: the reason for the choice of the kernel. scaled: the launch of a copy that computes; then `bytes` counts
+            the bytes read and written.
     """
 
     source: LayoutLike
@@ -126,12 +126,13 @@ class CopyPlan(PairedElements):
 
     @property
     def bytes(self) -> int:
-        """Bytes of the elements; for a copy that computes, bytes read and written."""
+        """Number of bytes of the elements; for a copy that computes, the bytes read and written."""
         return super(CopyPlan, self).bytes if self.scaled is None else self.scaled.moved
 
     @property
     def orders(self) -> tuple[Layout, Layout]:
-        """Layouts from a coordinate of a tile to the element's number in the order of the source and destination."""
+        """Layouts from a coordinate in a tile to the element's index in the order of the source, and in that of the
+        destination."""
         tile = self.threads_tile
         if tile is None:
             return self.tile, self.tile
@@ -221,13 +222,14 @@ def plan_copy(
         source_layout, destination_layout: layouts coordinate -> offset in elements, plain or with one swizzle. Either
             may be a `Format`, and the destination may be a tuple of formats: then the copy quantises a layout (M, K),
             or dequantises.
-        dtype: element type of 4 bits, or of 1, 2, 4, 8 or 16 bytes; with a format, the type of the other side.
-        alignment: the alignment in bytes of offset 0 of (source, destination), powers of two.
+        dtype: an element type of 4 bits, or of 1, 2, 4, 8 or 16 bytes; with a format, the element type of the other
+            side.
+        alignment: the alignment in bytes of offset 0 of (source, destination); powers of two.
         arch: the target architecture; architectures before sm_90 have no tensor maps.
-        nibbles: for elements of 4 bits, the half of a byte that holds its first element, for (source, destination):
-            'low' (as in CUDA) or 'high'.
-        cast_to: element type of the destination, if it differs. rows, into_rows: the number of rows of the source or
-            destination that an index names.
+        nibbles: for 4-bit elements, the half of a byte that holds the first of its two elements, for (source,
+            destination): 'low' (as in CUDA) or 'high'.
+        cast_to: the element type of the destination, if it differs. rows, into_rows: the length of an index that
+            selects rows of the source, or of the destination.
     Raises:
         InvalidValueError: sizes differ, the destination overlaps itself, the element has another width, or the
             architecture is unknown.
@@ -267,7 +269,7 @@ def _computing(
     rows: int | None,
     into_rows: int | None,
 ) -> CopyPlan:
-    """The plan of a copy that computes or uses an index."""
+    """Plan a copy that computes or uses an index."""
     from cute_py.copies.scaled.format_plan import plan_formats
 
     launch, first, second, vectors = plan_formats(source, destination, dtype, cast_to, rows, into_rows)
@@ -280,7 +282,7 @@ def _computing(
 
 
 def plan_pairing(pairing: Pairing, alignment: tuple[int, int], arch: Target = _DEFAULT) -> CopyPlan:
-    """`plan_copy` for elements that are already paired."""
+    """Plan a copy, as `plan_copy` does, from elements that are already paired."""
     return _planned(pairing, min(alignment[0], WIDEST), min(alignment[1], WIDEST), arch)
 
 
@@ -336,7 +338,7 @@ def _planned(pairing: Pairing, source_alignment: int, destination_alignment: int
 
 
 def _limits(refinement: Refinement, element: int, alignment: tuple[int, int]) -> tuple[int, int]:
-    """Widest access to each side in bytes that its address, strides and swizzle permit."""
+    """Return the widest access to each side, in bytes, that its address, strides and swizzle permit."""
     found = []
     for start, swizzle, aligned in zip(refinement.starts, refinement.swizzles, alignment, strict=True):
         limit = math.gcd(aligned, 16, start * element if start else 16)
@@ -347,7 +349,7 @@ def _limits(refinement: Refinement, element: int, alignment: tuple[int, int]) ->
 
 
 def shared_vector(refinement: Refinement, element: int, limit: int) -> int:
-    """The widest vector, in bytes, that is contiguous and aligned on both sides everywhere in the copy."""
+    """Return the size in bytes of the widest vector that is contiguous and aligned on both sides in the whole copy."""
     if not refinement.modes or refinement.modes[0].source != 1 or refinement.modes[0].destination != 1:
         return element
     steps = [refinement.modes[0].size]
@@ -358,7 +360,7 @@ def shared_vector(refinement: Refinement, element: int, limit: int) -> int:
 
 
 def gathered_vector(refinement: Refinement, element: int, limit: int) -> int:
-    """The widest vector of the destination, in bytes, with a constant distance between its elements in the source."""
+    """Return the size in bytes of the widest destination vector whose elements have a constant stride in the source."""
     first, *others = refinement.modes or (CopyMode(1, 1, 1),)
     if first.destination != 1 or refinement.swizzles[0].bits:
         return element
@@ -367,7 +369,7 @@ def gathered_vector(refinement: Refinement, element: int, limit: int) -> int:
 
 
 def _boxes(refinement: Refinement, element: int, alignment: tuple[int, int]) -> tuple[LaunchPlan, ...] | None:
-    """The launches with tensor maps, if these suit the copy."""
+    """Return the launches with tensor maps, if tensor maps suit the copy."""
     if refinement.form != "affine":
         return None
     modes = refinement.modes
@@ -397,17 +399,18 @@ def box_launches(
     multiprocessors: int,
     tuning: Tuning | None = None,
 ) -> tuple[LaunchPlan, ...]:
-    """The launches with tensor maps of an affine copy of elements of `width` bytes, given the first addresses.
+    """Return the tensor-map launches of an affine copy of elements of `width` bytes, given the addresses of the first
+    elements.
 
     Raises:
-        TmaLimitError: no tensor map describes a side.
+        TmaLimitError: no tensor map can describe a side.
     """
     modes = tuple(CopyMode(m.size, m.source * width, m.destination * width) for m in refinement.modes)
     return plan_boxes(*addresses, modes, width, multiprocessors=multiprocessors, tuning=tuning)
 
 
 def thread_launches(plan: CopyPlan) -> tuple[ThreadLaunch, ...]:
-    """The launches of a plan whose kernel is 'tile' or 'runs'."""
+    """Return the launches of a plan whose kernel is 'tile' or 'runs'."""
     refinement = plan.refinement
     if refinement is None:
         raise InvalidValueError("a plan without elements launches nothing")
@@ -420,7 +423,7 @@ def thread_launches(plan: CopyPlan) -> tuple[ThreadLaunch, ...]:
 
 
 def _sectors(refinement: Refinement, which: int, bits: int) -> int:
-    """Number of sectors that one side touches, for elements of `bits` bits; a shared sector counts once."""
+    """Return the number of sectors that one side touches, for elements of `bits` bits; each sector counts once."""
     name, sector = ("source", "destination")[which], 8 * SECTOR_BYTES
     steps = [(m.size, abs(getattr(m, name)) * bits) for m in refinement.modes]
     steps += [(n, abs(d) * bits) for n, d in refinement.rest[which]]

@@ -1,12 +1,13 @@
-"""Prepared copies of whole tensors on the GPU: of arrays, and of tiles through given tensor maps.
+"""Prepare copies on the GPU, of whole arrays or of tiles through given tensor maps.
 
     prepare_copy(a, b)                    arrays; the planner chooses the kernel and the boxes
     prepare_tiles(map, map, walk, ...)    the tiles of a regular walk, by the folded kernels
-    prepare_listed(map, map, coords, ..)  any tiles; the device gets a list of their coordinates, unless they are a
-                                          regular walk of single instructions
+    prepare_listed(map, map, coords, ..)  any tiles; the device reads a list of their coordinates, unless they form a
+                                          regular walk with one instruction per tile
 
-Preparing validates, compiles and loads. `launch` makes one driver call for each kernel and never synchronises. `check`
-waits for the stream, and raises an error if a kernel reported a barrier that did not complete.
+Preparation validates the arguments, and compiles and loads the kernels. `launch` makes one driver call for each kernel
+and never synchronises. `check` waits for the stream, and raises an error if a kernel reported a barrier that did not
+complete.
 """
 
 from __future__ import annotations
@@ -61,22 +62,24 @@ def prepare_copy(
 ) -> PreparedCopy:
     """Prepare the copy between two layouts of equal size in device memory, of any order and strides.
 
-    With a `ScaledTensor` on either side, `cast`, or rows by an index, the result is a `PreparedScaledCopy`: one launch
-    that computes. To write several outputs of one source, pass a tuple of ScaledTensors.
+    With a `ScaledTensor` on either side, `cast`, or an index of rows, the result is a `PreparedScaledCopy`, which has
+    one launch. To write several outputs of one source, pass a tuple of ScaledTensors.
 
     Args:
         source, destination: an array that `array_view` accepts, a `Tensor` over memory, or a pair (memory, layout).
             Elements correspond by coordinate, or in colexicographic order if the shapes differ.
-        hints: keep read data longer in L2 than written data. Large copies with tensor maps are faster, but later
-            kernels find less of their data in L2.
-        tuning: form and tiles of tensor maps. Default: the fastest measured values for the size, or threads.
+        hints: use L2 policies that keep read data longer than written data. Large copies with tensor maps are then
+            faster, but later kernels find less of their data in L2.
+        tuning: the form and tiles of kernels with tensor maps. Default: the values measured to be fastest for the size,
+            or kernels without tensor maps.
         dtype, nibbles, rows, into_rows, pages, fill, cast: as in `copy`. The kernel checks an index on the device:
             `check` raises an error that names the first entry that is not a row. If into_rows names a row twice, that
-            row gets one of the two contents. unique: check now that into_rows names each row once.
+            row receives either of the two source rows. unique: check during preparation that into_rows names each row
+            once.
     Raises:
         DeviceError: there is no device, an array is not on it, or the arrays are on two devices.
         InvalidValueError: sizes or dtypes differ, the arrays overlap, the destination is read-only, or a layout exceeds
-            its memory. TmaLimitError: tensor maps can't provide what `tuning` requests.
+            its memory. TmaLimitError: tensor maps do not support the tiling that `tuning` requests.
     """
     options = {"rows": rows, "into_rows": into_rows, "pages": pages, "fill": fill, "cast": cast}
     if computes(source, destination, options):
@@ -98,7 +101,7 @@ def prepare_sides(
     device: Device | None = None,
     nibbles: tuple[str, str] = NIBBLES,
 ) -> PreparedCopy:
-    """`prepare_copy` for sides."""
+    """Prepare a copy, as `prepare_copy` does, between two `OperandSide` objects."""
     device = as_device(device, common_device({"source": a.view.device, "destination": b.view.device}))
     require_place({"source": a.view, "destination": b.view}, device.ordinal)
     expect(hints, bool, "hints")
@@ -120,9 +123,9 @@ def prepare_between(
     """Plan, compile and load a copy on a device that reaches both sides.
 
     Args:
-        tuning: the tiling of kernels with tensor maps; it requests these kernels if the layouts are affine.
-        multiprocessors: the number that the kernels may use; 0 for all. hints, nibbles: as in `prepare_copy`. overlaps:
-            as in `PreparedCopy`.
+        tuning: the tiling of kernels with tensor maps. If it is given and the copy is affine, these kernels are used.
+        multiprocessors: the number of multiprocessors that the kernels may use; 0 for all. hints, nibbles: as in
+            `prepare_copy`. overlaps: as in `PreparedCopy`.
     """
     plan = plan_pairing(paired(a, b, nibbles), (a.alignment, b.alignment))
     kept: Kept = (a.view, b.view)
@@ -213,7 +216,7 @@ def packed(coords: IntegersLike, rank: int) -> bytes:
 
 
 def regular_walk(coords: IntegersLike, rank: int) -> TileWalk | None:
-    """Find the regular walk from the origin that visits the tiles at these coordinates in this order, or None.
+    """Find the regular walk from the origin that visits these tile coordinates in this order; None if there is none.
 
     >>> regular_walk([(0, 0), (8, 0), (0, 4), (8, 4), (0, 8), (8, 8)], 2)
     TileWalk(counts=(2, 3), steps=(8, 4), order=(0, 1))
@@ -248,7 +251,7 @@ def regular_walk(coords: IntegersLike, rank: int) -> TileWalk | None:
 
 
 def _listed(coords: IntegersLike, rank: int, per_tile: int) -> tuple[bytes, int]:
-    """Coordinates as bytes, and the number of tiles."""
+    """Return the packed coordinates and the number of tiles."""
     content = packed(coords, rank)
     tiles, rest = divmod(len(content) // (4 * rank), per_tile)
     if rest or not tiles:
@@ -273,15 +276,16 @@ def prepare_listed(
     device: Device | None = None,
     keep: Kept = (),
 ) -> PreparedCopy:
-    """Prepare the copy of tiles: instruction i of a tile loads to `places[i]`, and the store reads from there.
+    """Prepare the copy of tiles at listed coordinates. Instruction i of a tile loads to offset `places[i]` of the
+    window, and its store reads from there.
 
     Args:
         load_map, store_map: 128 bytes each, with the same box and swizzle.
-        coords: (tiles x len(places), rank), innermost mode first, for both maps. They are not checked: an unaligned or
-            negative inner coordinate traps.
+        coords: array (tiles x len(places), rank) of coordinates, innermost mode first, for both maps. They are not
+            checked: an unaligned or negative inner coordinate traps.
         places: byte offsets in a tile's window. box_bytes: bytes of one instruction. window_bytes: bytes of a window.
     Raises:
-        InvalidValueError: coordinates, places or sizes do not fit together.
+        InvalidValueError: the coordinates, offsets and sizes are inconsistent.
         DeviceError: there is no device, or the window does not fit in shared memory.
     """
     device = as_device(device)
@@ -320,7 +324,7 @@ def load_windows(
     device: Device | None = None,
     stream: StreamLike = None,
 ) -> list[bytes]:
-    """Load tiles, wait for the loads, and return the shared-memory windows.
+    """Load tiles, wait for the loads, and return the contents of their shared-memory windows.
 
     The byte `poison` fills the windows before the loads. The arguments and errors are those of `prepare_listed`. A
     DeviceError may also mean that a barrier did not complete.

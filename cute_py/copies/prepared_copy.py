@@ -1,4 +1,4 @@
-"""A prepared copy: loaded kernels with their parameters, for launches on any stream."""
+"""Prepared copies: loaded kernels with their parameters, which can be launched on any stream."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ Owned: TypeAlias = LoadedKernel | DeviceBuffer | WaitRecord
 class Work:
     """One kernel of a copy.
 
-    It has the maps of source and destination as 128 bytes each (none if threads move all bytes), the number of blocks,
-    the tail that threads move byte by byte (source address, destination address, bytes), and the values of parameters
-    of this kernel alone. threads: if threads move all bytes, the launch of the kernel, and the address of its tables.
+    It contains the tensor maps of source and destination as 128 bytes each (none if threads move all bytes), the number
+    of blocks, the tail (source address, destination address, bytes) that threads move byte by byte, and the values of
+    parameters that only this kernel has. threads: if threads move all bytes, the launch of the kernel and the address
+    of its tables.
     """
 
     kernel: LoadedKernel
@@ -51,15 +52,16 @@ SPARE_STREAMS: Final = 16
 
 
 class PreparedCopy:
-    """A copy that can be launched many times, on any stream of its device, also while a graph is captured.
+    """A copy that can be launched many times on any stream of its device, including during graph capture.
 
-    With `overlaps`, its kernels start while the previous kernel in the stream ends, and access memory only after that
-    kernel has ended. In a captured graph, the edges to these kernels are programmatic.
+    With `overlaps`, its kernels may start before the previous kernel in the stream has ended, but access memory only
+    after that kernel has ended (programmatic dependent launch). In a captured graph, the edges to these kernels are
+    programmatic.
 
     `bytes` counts the bytes of the copied elements. `plan` is the plan for arrays (None for given tiles), and `places`
-    has the addresses of their offsets 0. `keep` holds objects that must outlive the launches. At its first launch, a
-    stream gets its own parameters and tile counter. Counters for `SPARE_STREAMS` streams are allocated in advance,
-    because a stream can't allocate during capture; `prepare` makes more.
+    contains the addresses of offset 0 of both arrays. `keep` holds references to objects that must outlive the
+    launches. At its first launch, a stream gets its own parameters and tile counter. Counters for `SPARE_STREAMS`
+    streams are allocated in advance, because a stream can't allocate during capture; `prepare` allocates more.
     """
 
     def __init__(
@@ -103,11 +105,12 @@ class PreparedCopy:
 
     @property
     def blocks(self) -> tuple[int, ...]:
-        """Blocks of each kernel."""
+        """The number of blocks of each kernel."""
         return tuple(work.blocks for work in self._work)
 
     def owned(self) -> tuple[Owned, ...]:
-        """The kernels and the device memory of this copy, without the arrays; a captured graph needs them to run."""
+        """The kernels and the device memory that this copy owns, without the arrays; they must outlive a captured
+        graph."""
         buffers = [one for one in self._keep if isinstance(one, DeviceBuffer)]
         records = [one for one in self._records if one is not None]
         return (*self.kernels, *buffers, *self._memory, *records)
@@ -121,7 +124,7 @@ class PreparedCopy:
         return [block.address + at for at in range(0, size, COUNTER_BYTES)]
 
     def machine_launches(self, args: Sequence[Any]) -> tuple[MachineLaunch, ...]:
-        """The launches of this copy on the emulated multiprocessor, for `run_ptx(prepared, args=(source,
+        """Return the launches of this copy on the emulated multiprocessor, for `run_ptx(prepared, args=(source,
         destination))`.
 
         Args:
@@ -142,7 +145,7 @@ class PreparedCopy:
         return machine_launches(arrays[0], arrays[1], tuning=Tuning() if self.plans else None)
 
     def prepare(self, stream: StreamLike) -> None:
-        """Make parameters and counters for a stream before its first launch."""
+        """Create the parameters and counters for a stream before its first launch."""
         handle = stream_handle(stream)
         if handle not in self._launches:
             self._prepare(handle)
@@ -182,7 +185,7 @@ class PreparedCopy:
             one.launch()
 
     def moved(self, source: Operand, destination: Operand) -> PreparedCopy:
-        """Return this copy for other memory, without planning, compiling or loading again.
+        """Return the same copy for other memory, without planning, compiling or loading again.
 
         Args:
             source, destination: memory with this copy's layouts, element type and device. Its addresses must differ
@@ -218,11 +221,11 @@ class PreparedCopy:
         )
 
     def update_graph(self, graph: int, nodes: Sequence[int]) -> None:
-        """Replace nodes of an instantiated graph by the kernels of this copy, from the graph's next launch on.
+        """Update kernel nodes of an instantiated graph with the kernels of this copy, from the graph's next launch on.
 
         Args:
-            graph: the CUgraphExec as a number. nodes: the CUgraphNode of each kernel, in the order of `kernels`, from
-                the instantiated graph. A launch of a copy during capture has added them.
+            graph: the CUgraphExec as an integer. nodes: for each kernel, in the order of `kernels`, the CUgraphNode
+                that a launch of a copy added during capture.
         Raises:
             InvalidValueError: the numbers of nodes and kernels differ. DeviceError: the driver refuses an update.
         """
@@ -253,7 +256,7 @@ def box_work(kernel: LoadedKernel, plan: LaunchPlan, arch: str) -> Work:
 
 
 def moved_plan(plan: LaunchPlan, by: tuple[int, int]) -> LaunchPlan:
-    """The launch for memory that begins these distances in bytes later, for (source, destination)."""
+    """Return the launch for memory that begins this number of bytes later, for (source, destination)."""
     source, destination, size = plan.tail
     tail = (source + by[0], destination + by[1], size) if size else plan.tail
     if plan.maps is None:

@@ -1,4 +1,4 @@
-"""The report of a copy: time, rate, percentage of the memcpy rate, instructions, registers, text.
+"""Measure a copy: its time, its rate, the percentage of the memcpy rate, and instructions and registers of its kernels.
 
 Times are medians of CUDA events around several launches; the copy and the memcpy take turns. The memcpy copies the same
 number of bytes between two buffers of its own, which are freed afterwards.
@@ -20,15 +20,15 @@ from cute_py.gpu.nvrtc import kernel_ptx, kernel_sass
 from cute_py.tensor.array_views import StreamLike, stream_handle
 
 MANY = 1 << 20
-"""Maximum number of rounds of a measurement, and of launches of a round."""
+"""Maximum number of rounds in a measurement, and of launches in a round."""
 
 
 @record
 class KernelReport:
     """One kernel of a copy.
 
-    `bytes_per_barrier` is the number of bytes that one wait counts, 0 if threads move the bytes. Sizes are in bytes.
-    The occupancy gives the blocks per SM.
+    `bytes_per_barrier` is the number of bytes that complete one barrier phase, 0 if threads move the bytes. Sizes are
+    in bytes. The occupancy is the number of blocks per SM.
     """
 
     name: str
@@ -47,8 +47,8 @@ class KernelReport:
 
 @record
 class CopyReport:
-    """The measurement of a copy. `gigabytes_per_second` counts bytes read plus written; `percent_of_memcpy` compares
-    the rate with a memcpy.
+    """The measurement of a copy. `gigabytes_per_second` counts the bytes read plus the bytes written;
+    `percent_of_memcpy` compares the rate with that of a memcpy.
 
     >>> CopyReport(10.0, 8, 1.6, 9.0, 90.0, ()).percent_of_memcpy
     90.0
@@ -81,7 +81,7 @@ def _work(kernel: KernelReport) -> str:
 
 
 def kernel_report(kernel: LoadedKernel, form: str, blocks: int) -> KernelReport:
-    """The figures of a kernel from the driver and the compiler."""
+    """Return the properties of a kernel that the driver and the compiler report."""
     facts = kernel.source.facts
 
     def number(*names: str) -> int:
@@ -106,8 +106,8 @@ def kernel_report(kernel: LoadedKernel, form: str, blocks: int) -> KernelReport:
 def median_times(
     device: Device, works: Sequence[Callable[[], object]], rounds: int, launches: int, stream: int = 0
 ) -> list[float]:
-    """The median time in microseconds of one launch of each of `works`, over `rounds`. The works take turns, with
-    `launches` launches at a time."""
+    """Return, for each of `works`, the median time of one launch in microseconds, over `rounds` rounds. In each round,
+    the works take turns, with `launches` launches each."""
     api = driver()
     samples: list[list[float]] = [[] for _ in works]
     with device.current():
@@ -130,7 +130,7 @@ def median_times(
 def measure_copy(
     prepared: PreparedCopy, *, rounds: int = 11, launches: int = 4, stream: StreamLike = None
 ) -> CopyReport:
-    """Launch the copy `rounds` x `launches` times, in turn with a memcpy of the same bytes.
+    """Time `rounds` x `launches` launches of a copy, alternating with a memcpy of the same number of bytes.
 
     Raises:
         DeviceError: a launch failed, or there is no memory for the two buffers of the memcpy.
@@ -158,10 +158,11 @@ def measure_copy(
 
 
 def kernel_texts(kernel: LoadedKernel) -> dict[str, str]:
-    """The kernel as ".cu", ".ptx" and ".sass" text; SASS is omitted if nvdisasm is not found.
+    """Return the source text of a kernel by suffix: ".cu", ".ptx" and ".sass"; SASS is omitted if nvdisasm is not
+    found.
 
     Raises:
-        DeviceError: NVRTC refuses the text.
+        DeviceError: NVRTC can't compile the source.
     """
     expect(kernel, LoadedKernel, "a kernel")
     texts = {".cu": kernel.source.text, ".ptx": kernel_ptx(kernel.source, kernel.compiled.arch)}

@@ -1,9 +1,9 @@
-"""Shared memory between two access patterns: find the swizzle with the fewest wavefronts, and count wavefronts.
+"""Find the shared-memory swizzle with the fewest wavefronts for a writer and a reader, and count wavefronts.
 
-A wavefront is one round of the 32 banks of 4 bytes. An access of a warp of up to 4 bytes per thread is one request of
-32 threads. With 8 or 16 bytes per thread it is two or four requests of 16 or 8 threads. The number of rounds of a
-request is the number of distinct words in its busiest bank. If the access is linear over F2, all touched banks have
-equally many words: 2**(rank of the word's bits - rank of the bank's bits).
+A wavefront is one access to the 32 banks of 4 bytes. A warp's access of up to 4 bytes per thread is one request of 32
+threads. With 8 or 16 bytes per thread, it is two requests of 16 threads or four requests of 8 threads. A request takes
+as many wavefronts as its busiest bank has distinct words. If the access is linear over F2, all accessed banks have
+equally many words: 2**(rank of the word address bits - rank of the bank bits).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MAX_TILE_BITS: Final = 18
 
 
 def requests(width: int) -> int:
-    """Number of requests of a warp's access of `width` bytes per thread.
+    """Return the number of requests into which a warp's access of `width` bytes per thread is split.
 
     >>> [requests(width) for width in (1, 4, 8, 16)]
     [1, 1, 2, 4]
@@ -50,12 +50,12 @@ def requests(width: int) -> int:
 
 
 def _thread_bits(width: int) -> int:
-    """log2 of the threads of one request of an access of `width` bytes per thread."""
+    """Return log2 of the number of threads per request, for an access of `width` bytes per thread."""
     return (WARP // requests(width)).bit_length() - 1
 
 
 def _columns(access: LayoutLike, bits: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Byte steps of the bits of the thread, and of the bits of the value."""
+    """Return the byte offset that each bit of the thread index and each bit of the value index adds."""
     view = linear(access)  # type: ignore[arg-type]
     modes = access.shape if isinstance(access.shape, tuple) else (access.shape, 1)
     if len(modes) != 2:
@@ -68,7 +68,7 @@ def _columns(access: LayoutLike, bits: int) -> tuple[tuple[int, ...], tuple[int,
 
 
 def _rank(vectors: Iterable[int]) -> int:
-    """The rank of a set of columns over F2."""
+    """Return the rank of a set of columns over F2."""
     basis: list[int] = []
     for vector in vectors:
         for b in basis:
@@ -80,7 +80,7 @@ def _rank(vectors: Iterable[int]) -> int:
 
 
 def _behind(columns: Sequence[int], swizzle: Swizzle) -> list[int]:
-    """The columns after a swizzle."""
+    """Return the columns after a swizzle."""
     mask, shift = swizzle.yyy_mask, swizzle.shift
     if shift > 0:
         return [c ^ (c & mask) >> shift for c in columns]
@@ -88,8 +88,8 @@ def _behind(columns: Sequence[int], swizzle: Swizzle) -> list[int]:
 
 
 def linear_wavefronts(threads: Sequence[int], values: Sequence[int], element: int, swizzle: Swizzle) -> tuple[int, int]:
-    """(wavefronts, bytes of one thread's access) of an access. `threads` and `values` list the step in bytes for each
-    bit of the thread and of the value.
+    """Return (wavefronts, bytes per thread) of an access. `threads` and `values` list the byte offset that each bit of
+    the thread index and of the value index adds.
 
     Each thread accesses as many values at once as are contiguous and aligned after the swizzle, up to 16 bytes.
 
@@ -133,9 +133,9 @@ def counted_wavefronts(addresses: NDArray[numpy.int64], width: int) -> int:
 
 
 def _fields(bits: int, element: int) -> Iterator[tuple[int, int]]:
-    """(bits, base) of the byte swizzles of a tile of 2**bits bytes that change a bank, the smaller first.
+    """Yield (bits, base) of the byte swizzles that change banks in a tile of 2**bits bytes, smaller swizzles first.
 
-    Bits above those of the banks, and bits within a word, do not change a bank: a smaller swizzle has the same effect.
+    Changes to bits above the bank bits, or within a word, do not change a bank: a smaller swizzle has the same effect.
     """
     lowest = max(element, BANK_BYTES).bit_length() - 1
     for count in range(1, LINE + 1):
@@ -145,7 +145,7 @@ def _fields(bits: int, element: int) -> Iterator[tuple[int, int]]:
 
 
 def _shifts(bits: int, count: int, base: int) -> Iterator[int]:
-    """The shifts of these swizzles, the nearer first; shifts down come before shifts up."""
+    """Yield the shifts of these swizzles, smaller distances first; right shifts come before left shifts."""
     for shift in range(count, bits - count - base + 1):
         yield shift
         if base + count + shift <= LINE:
@@ -153,13 +153,14 @@ def _shifts(bits: int, count: int, base: int) -> Iterator[int]:
 
 
 class _Count:
-    """`linear_wavefronts` of one access under many swizzles.
+    """Count the wavefronts of one access, as `linear_wavefronts` does, for many swizzles.
 
-    A swizzle of bits above a thread's access keeps the width of the access, and maps words one to one. It changes only
-    the rank of the banks, by at most one for each of its bits. A swizzle of lower bits may make the access narrower.
+    A swizzle of address bits above a thread's access keeps the width of the access, and permutes words. It changes only
+    the rank of the bank bits, by at most one for each of its bits. A swizzle of lower bits may make the access
+    narrower.
 
-    Attributes: least, the wavefronts if each request has one. No swizzle makes the access wider, or needs fewer
-    wavefronts. plain: the wavefronts without a swizzle.
+    Attributes: least, the number of wavefronts if each request takes one. No swizzle makes the access wider, or needs
+    fewer wavefronts. plain: the number of wavefronts without a swizzle.
     """
 
     def __init__(self, threads: Sequence[int], values: Sequence[int], element: int) -> None:
@@ -178,15 +179,16 @@ class _Count:
             self._narrower[width] = min(fewest, self.least * rounds)
 
     def _columns(self, width: int) -> list[int]:
-        """Byte steps of the bits of a request of this width: those of its threads, and of the banks of one thread."""
+        """Return the byte offsets of the bits of a request of this width: bits of the thread index, and of the word in
+        a thread's access."""
         return [*self._access[0][: _thread_bits(width)], *(1 << k for k in range(2, width.bit_length() - 1))]
 
     def floor(self, bits: int, base: int) -> int:
-        """A lower bound of the wavefronts with any swizzle of this number of bits from `base` on."""
+        """Return a lower bound of the wavefronts for all swizzles with this number of bits and this base."""
         return max(self.least, self._narrower[min(1 << base, self._width)] >> bits)
 
     def of(self, swizzle: Swizzle) -> int:
-        """The wavefronts with a swizzle."""
+        """Return the number of wavefronts with a swizzle."""
         if 1 << swizzle.base < self._width:
             return linear_wavefronts(*self._access, swizzle)[0]
         return self._conflictless >> _rank([c >> 2 & BANKS - 1 for c in _behind(self._touched, swizzle)])
@@ -200,9 +202,9 @@ def best_swizzle(
     reader: tuple[tuple[int, ...], tuple[int, ...]],
     positive: bool = False,
 ) -> tuple[Swizzle, int, int]:
-    """(byte swizzle, wavefronts of the writer, of the reader) with the fewest wavefronts in sum.
+    """Return (byte swizzle, wavefronts of the writer, wavefronts of the reader) with the smallest sum of wavefronts.
 
-    Among equals it is the smallest swizzle. positive: allow only swizzles that move higher bits to lower ones.
+    Among equals, it returns the smallest swizzle. positive: allow only swizzles that XOR higher bits into lower bits.
     """
     one, other = (_Count(*side, element) for side in (writer, reader))
     best, found = (one.plain + other.plain, -1), (IDENTITY, one.plain, other.plain)
@@ -233,13 +235,13 @@ def find_smem_layout(writer: LayoutLike, reader: LayoutLike, dtype: DTypeLike) -
 
     Args:
         writer, reader: thread-value layouts (thread, value) -> index of an element of the tile, with sizes that are
-            powers of two. Contiguous values of a thread count as one access of up to 16 bytes. For an access to one
-            number, give a map with one value: (_32,_1):(_32,_0).
+            powers of two. Contiguous values of a thread count as one access of up to 16 bytes. For an access of one
+            element per thread, give a map with one value: (_32,_1):(_32,_0).
         dtype: element type of 8 bits or more.
     Returns:
-        a layout with the tile's elements in order, or with a swizzle of element offsets. It has the fewest wavefronts
-        of writer and reader together; among equals, the swizzle with the fewest bits, then the lowest base, then the
-        smallest shift.
+        a layout with the tile's elements in order, or with a swizzle of element offsets. Its sum of wavefronts of
+            writer and reader is the smallest. Among equals, it has the swizzle with the fewest bits, then the lowest
+            base, then the smallest shift.
     Raises:
         LayoutError: an access map is not linear over F2. InvalidValueError: the bytes of an element are not a power of
             two, or the tile does not fit in shared memory. InvalidTypeError: an access map is not (thread, value).

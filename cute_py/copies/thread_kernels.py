@@ -1,7 +1,7 @@
-"""Make the kernels of tiles and of runs with their parameters from a plan and its addresses.
+"""Make the kernels that copy by threads (tiles or runs) and their parameters from a plan and addresses.
 
-The parameters are one block of bytes. The tables of a tile are another block, in device memory. The kernel reads
-exactly the bytes that this module packs.
+The parameters are one block of bytes. The tables of a tile are another block, in device memory. This module defines the
+format of both blocks.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ else:
     from cute_py.optional_packages import numpy as np
 
 FEW: Final = 65536
-"""Up to this number of reads, a thread gathers whole vectors: 256 KiB of single 4-byte elements, 1 MiB of vectors of 16
-bytes. Tiles are slower for such copies. Measured on NVIDIA H200."""
+"""Maximum number of reads of a copy in which each thread gathers whole vectors: 256 KiB in reads of 4 bytes, 1 MiB in
+reads of 16 bytes. For these copies, kernels with tiles are slower (measured on NVIDIA H200)."""
 ALONE: Final = 16384
 """Up to this number of vectors, each vector has its own thread, in small blocks. Measured on NVIDIA H200."""
 
@@ -45,8 +45,9 @@ ALONE: Final = 16384
 class ThreadLaunch:
     """A kernel, its grid, and its parameters without addresses.
 
-    head: values of the parameter block after the addresses. body: the bytes that follow them. tables: bytes of the
-    tables in device memory. reach: one past the last byte of the source, relative to its address.
+    head: values that follow the addresses in the parameter block. body: the bytes that follow these values. tables:
+    contents of the tables in device memory. reach: offset of the byte after the last byte of the source, relative to
+    its address.
     """
 
     kernel: KernelSource
@@ -57,7 +58,7 @@ class ThreadLaunch:
     reach: int
 
     def parameters(self, source: int, destination: int, tables: int) -> bytes:
-        """The parameter block for these addresses."""
+        """Return the parameter block for these addresses."""
         if self.kernel.name == "copy_runs":
             return RUNS.pack(source, destination, *self.head) + self.body
         return TILE.pack(source, destination, source + self.reach, tables, *self.head) + self.body
@@ -68,7 +69,7 @@ def _digit(size: int, source: int, destination: int, bit: int = 0) -> bytes:
 
 
 def _masks(swizzles: tuple[Swizzle, Swizzle], element: int) -> tuple[int, ...]:
-    """Masks and shifts of both sides' swizzles, on bytes."""
+    """Return the masks, and then the shifts, of both sides' swizzles on byte offsets."""
     grown = [s.downcast(element) if s.bits else s for s in swizzles]
     return (*(s.yyy_mask if s.bits else 0 for s in grown), *(s.shift if s.bits else 0 for s in grown))
 
@@ -78,13 +79,15 @@ def _swizzled(refinement: Refinement) -> bool:
 
 
 def source_reach(refinement: Refinement, element: int) -> int:
-    """One past the last byte of a source without a swizzle, relative to the address of offset 0."""
+    """Return the offset of the byte after the last byte of a source without a swizzle, relative to the address of
+    offset 0."""
     most = sum(max((m.size - 1) * m.source, 0) for m in refinement.modes)
     return (refinement.starts[0] + most + 1) * element
 
 
 def tile_tables(tile: BlockTile) -> tuple[bytes, list[tuple[int, int, int]]]:
-    """The tables of a tile, and for each class the places of its source rows, destination rows and list in them."""
+    """Return the tables of a tile, and for each class the offsets in them of its source rows, destination rows and
+    list."""
     content, places = bytearray(), []
 
     def add(part: bytes) -> int:
@@ -123,12 +126,12 @@ def _class(tile: BlockTile, combination: int, places: tuple[int, int, int]) -> b
 
 
 def block_order(tile: BlockTile) -> list[int]:
-    """The modes through which blocks count; the mode with the destination's smallest step is the first."""
+    """Return the modes that the block index counts; the mode with the destination's smallest stride is the first."""
     return [i for i, count in enumerate(tile.shape.counts) if count > 1]
 
 
 def tile_launch(refinement: Refinement, tile: BlockTile) -> ThreadLaunch:
-    """The launch of a copy by tiles."""
+    """Return the launch of a copy by tiles."""
     shape, element, swizzle = tile.shape, tile.shape.element, tile.swizzle
     tables, places = tile_tables(tile)
     digits, live = [], block_order(tile)
@@ -191,9 +194,10 @@ def pairs_up(refinement: Refinement) -> bool:
 
 
 def nibble_launches(refinement: Refinement, flips: tuple[int, int]) -> tuple[ThreadLaunch, ...]:
-    """The launches of a copy of single elements of 4 bits: one for both elements of a byte, or one for each half.
+    """Return the launches of a copy of single 4-bit elements: one launch for both elements of a byte, or one for each
+    half.
 
-    flips: for (source, destination), 1 if the first element of a byte lies in the upper half of the byte.
+    flips: for (source, destination), 1 if the first element of a byte is in the upper half of the byte.
     """
     if pairs_up(refinement):
         first, *others = refinement.modes
@@ -203,9 +207,10 @@ def nibble_launches(refinement: Refinement, flips: tuple[int, int]) -> tuple[Thr
 
 
 def gathered_launch(refinement: Refinement, element: int, vector: int) -> ThreadLaunch:
-    """The launch of a copy by destination vectors of `vector` bytes whose elements are not adjacent in the source.
+    """Return the launch of a copy by destination vectors of `vector` bytes whose elements are not adjacent in the
+    source.
 
-    Neighbouring threads read one sector of the source, and write one sector of the destination.
+    Neighbouring threads read the same sector of the source, and write the same sector of the destination.
     """
     first, *others = refinement.modes
     per, sector = vector // element, SECTOR_BYTES // element
@@ -222,13 +227,14 @@ def gathered_launch(refinement: Refinement, element: int, vector: int) -> Thread
 
 
 def _split(mode: CopyMode, count: int) -> tuple[CopyMode, CopyMode]:
-    """Split a mode into parts of `count` elements and the mode of the parts; keep it whole if they don't divide it."""
+    """Split a mode into parts of `count` elements and a mode over the parts; keep the mode if `count` does not divide
+    its size."""
     count = count if mode.size % count == 0 else mode.size
     return replace(mode, size=count), CopyMode(mode.size // count, mode.source * count, mode.destination * count)
 
 
 def runs_launch(refinement: Refinement, element: int, vector: int) -> ThreadLaunch:
-    """The launch of a copy by vectors of `vector` bytes that are contiguous on both sides."""
+    """Return the launch of a copy by vectors of `vector` bytes that are contiguous on both sides."""
     modes, per = list(refinement.modes), vector // element
     if per > 1:
         modes[0] = CopyMode(modes[0].size // per, modes[0].source * per, modes[0].destination * per)
@@ -244,7 +250,7 @@ def _runs(
     nibbles: tuple[bool, bool] = (False, False),
     gathered: int = 1,
 ) -> ThreadLaunch:
-    """The launch of a copy of vectors of `per` elements; the number of a vector counts through `modes`."""
+    """Return the launch of a copy of vectors of `per` elements; the index of a vector counts through `modes`."""
     total = math.prod(m.size for m in modes) * math.prod(n for n, _ in refinement.rest[0])
     steps = [abs(d) for _, d in refinement.rest[1]]
     before = [m for m in modes if not steps or m.destination < min(steps)]

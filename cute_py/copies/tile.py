@@ -1,6 +1,7 @@
-"""A tile that threads transpose in shared memory: the places of its elements, and the choice of the cheapest tile.
+"""Tiles that threads transpose in shared memory: the offsets of their elements, and the choice of the cheapest tile.
 
-The elements lie in the source's order. Mode m has the stride `pitches[m]` bytes, and one swizzle applies to all places.
+The elements are in the source's order. Mode m has a stride of `pitches[m]` bytes, and one swizzle applies to all
+offsets.
 """
 
 from __future__ import annotations
@@ -41,11 +42,12 @@ IDLE: Final = 1 / 8
 
 @dataclass(frozen=True)
 class BlockTile:
-    """Attributes:
-    pitches: stride in bytes in shared memory, for each mode; 0 if the tile does not hold the mode.
-    piece, unit: bytes of a thread's writes and reads of shared memory. swizzle: swizzle of bytes in shared memory.
-    skew: extra bytes, in addition to the pitch, between successive vectors of the destination's first mode.
-    listed: whether the places of a destination vector have no fixed distances.
+    """A tile in shared memory.
+
+    pitches: stride in bytes in shared memory, for each mode; 0 if the mode is not in the tile. piece, unit: bytes per
+    thread of a write and of a read of shared memory. swizzle: swizzle of byte offsets in shared memory. skew: extra
+    bytes, in addition to the pitch, between successive vectors of the destination's first mode. listed: whether the
+    offsets of a destination vector's units have no fixed distances.
     """
 
     shape: TileShape
@@ -57,7 +59,8 @@ class BlockTile:
     listed: bool
 
     def places(self, mode: int, digit: Places) -> Places:
-        """Places of elements of one mode; the skew moves each further vector of the destination's first mode."""
+        """Return the byte offsets that coordinates of one mode add, including the skew in the destination's first
+        mode."""
         found = digit * self.pitches[mode]
         if self.skew and mode == self.shape.orders[1][0]:
             found += digit // (self.shape.vectors[1] // self.shape.element) * self.skew
@@ -65,7 +68,7 @@ class BlockTile:
 
     @functools.cached_property
     def shared_bytes(self) -> int:
-        """Bytes of shared memory of a block, a multiple of the swizzle's period."""
+        """Bytes of shared memory per block, a multiple of the swizzle's period."""
         shape = self.shape
         reach = sum([(shape.held[m] - 1) * self.pitches[m] for m in shape.orders[0]]) + shape.element
         reach += 2 * WORD * shape.shifts[0]
@@ -76,7 +79,7 @@ class BlockTile:
 
     @functools.cached_property
     def threads(self) -> int:
-        """Threads of a block."""
+        """Number of threads per block."""
         shape = self.shape
         size = shape.elements * shape.element
         if shape.narrow and size >= CROWDED:  # measured: fewer tiles at a time are faster
@@ -86,27 +89,29 @@ class BlockTile:
 
     @property
     def steady(self) -> bool:
-        """Whether a thread stays in one column of vectors on both sides."""
+        """Whether each thread accesses only one column of vectors on both sides."""
         return all(self.threads % vectors <= self.threads * IDLE for _, vectors in self.shape.whole)
 
     @property
     def affine(self) -> bool:
-        """Whether threads compute the places of rows from constant steps instead of a table.
+        """Whether threads compute the offsets of rows from constant strides instead of a table.
 
-        This needs constant steps on both sides and in shared memory, so no skew. Blocks with all threads use the table
-        anyway. So do threads that are not steady, if rows are narrow and are not whole sectors: up to 20 % faster.
+        This needs constant strides on both sides and in shared memory, and therefore no skew. Blocks of the maximum
+        number of threads always use the table. Tiles that are not `steady` also use it if their rows are narrow and not
+        multiples of a sector, because it is then up to 20 % faster.
         """
         shape = self.shape
         apart = not shape.narrow or shape.run(0, 1) * shape.element % SECTOR_BYTES == 0
         return shape.in_steps and not self.skew and self.threads < MAX_THREADS and (self.steady or apart)
 
     def row_pitch(self, side: int) -> int:
-        """Bytes from one row to the next in shared memory, if rows count one mode."""
+        """Return the bytes from one row to the next in shared memory, if the rows span a single mode."""
         order, run = self.shape.orders[side], self.shape.runs[side]
         return self.pitches[order[run]] * (self.shape.columns if side == 1 else 1) if len(order) > run else 0
 
     def shared_mode(self, mode: int) -> tuple[int | tuple[int, int], int | tuple[int, int]]:
-        """Shape and stride, in elements, of a mode in shared memory; a skew rounds its extent up to whole vectors."""
+        """Return shape and stride, in elements, of a mode in shared memory; a skew rounds its extent up to full
+        vectors."""
         shape = self.shape
         extent, pitch = shape.extents[mode], self.pitches[mode] // shape.element
         if not self.skew or mode != shape.orders[1][0]:
@@ -116,7 +121,7 @@ class BlockTile:
 
     @property
     def folded_pitch(self) -> int:
-        """Bytes between the elements of a destination vector, if they are the same everywhere; else 0."""
+        """The distance in bytes between elements of a destination vector, if it is the same everywhere; else 0."""
         pitch, per = self.pitches[self.shape.orders[1][0]], self.shape.vectors[1] // self.unit
         if per == 1 or self.swizzle.bits or self.shape.copied < FOLDED:
             return 0
@@ -126,23 +131,25 @@ class BlockTile:
 
     @property
     def run_size(self) -> int:
-        """Elements of the runs of a listed destination row, if rows start between two words; else 0."""
+        """The number of elements in each run of a listed destination row, if rows may start between two words; else
+        0."""
         return self.shape.extents[self.shape.orders[1][0]] if self.listed and self.shape.shifts[1] else 0
 
     @property
     def short_runs(self) -> bool:
-        """Whether these runs are shorter than a vector of the destination."""
+        """Whether the runs of `run_size` elements are shorter than a vector of the destination."""
         return 0 < self.run_size * self.shape.element < self.shape.vectors[1]
 
     def rows(self, combination: int, side: int) -> tuple[Places, Places]:
-        """(byte offsets, places in shared memory) of the rows of a tile, for the source (side 0) or the destination."""
+        """Return (global byte offsets, shared-memory offsets) of a tile's rows, for the source (side 0) or the
+        destination (side 1)."""
         number = np.arange(self.shape.rows(combination, side), dtype=np.int64)
         digits = self.shape.row_digits(combination, side, number)
         places = sum([self.places(m, digit) for m, digit in digits], number * 0)
         return self.shape.row_offsets(side, digits, number), places
 
     def along(self, combination: int) -> Places:
-        """Places of the units of a destination row, before the swizzle."""
+        """Return the shared-memory offsets of the units of a destination row, before the swizzle."""
         extents = self.shape.held_extents(combination)
         places = np.zeros(1, np.int64)
         for m in self.shape.orders[1][: self.shape.runs[1]]:
@@ -151,17 +158,17 @@ class BlockTile:
         return places[:: self.unit // self.shape.element]
 
     def swizzled(self, places: Places) -> Places:
-        """Places after the swizzle."""
+        """Return shared-memory offsets after the swizzle."""
         return self.swizzle(places) if self.swizzle.bits else places
 
     @functools.cached_property
     def read_wavefronts(self) -> int:
-        """Wavefronts of the reader of a whole tile, extrapolated from its first 2 warps."""
+        """Wavefronts of the reader of a full tile, extrapolated from its first 2 warps."""
         return self._counted(1)
 
     @functools.cached_property
     def wavefronts(self) -> tuple[int, int]:
-        """(wavefronts of the writer, wavefronts of the reader) of a whole tile."""
+        """(wavefronts of the writer, wavefronts of the reader) of a full tile."""
         return self._counted(0), self.read_wavefronts
 
     def _counted(self, side: int) -> int:
@@ -183,7 +190,8 @@ class BlockTile:
 
 
 def _columns(shape: TileShape, grain: int) -> int:
-    """Elements that a thread may read at once along the source's first mode; all rows lie at multiples of `grain`."""
+    """Return the number of elements that a thread may read at once along the source's first mode; rows start at
+    multiples of `grain` bytes."""
     columns, inner = COLUMN_BYTES.get(shape.element, 0) // shape.element, shape.orders[0][0]
     if columns < 2 or any(shape.shifts[1:]) or inner in shape.orders[1][: max(shape.runs[1], 1)]:
         return 1
@@ -195,8 +203,8 @@ def _columns(shape: TileShape, grain: int) -> int:
 def placings(shape: TileShape, grain: int) -> Iterator[tuple[TileShape, Iterable[BlockTile]]]:
     """Yield shapes, each with an iterator that makes its tiles on demand.
 
-    If a thread can read several columns, there is one such shape; else there is one for each of several vectors of the
-    destination. Rows of the source lie at multiples of `grain` bytes.
+    If a thread can read several columns, it yields one such shape; otherwise one for each of several widths of the
+    destination's vectors. Rows of the source start at multiples of `grain` bytes.
     """
     columns = _columns(shape, grain)
     if columns > 1:
@@ -218,7 +226,7 @@ def placings(shape: TileShape, grain: int) -> Iterator[tuple[TileShape, Iterable
 
 
 def _placed(shape: TileShape) -> Iterator[BlockTile]:
-    """Tiles of a shape with a swizzle, or with rows at several distances."""
+    """Yield tiles of a shape: with a swizzle, or with several row pitches."""
     element, extents, order, run = shape.element, shape.extents, shape.orders[0], shape.runs[0]
     if all(t & (t - 1) == 0 for t in extents) and not any(shape.shifts):
         yield _with_swizzle(shape)
@@ -239,7 +247,7 @@ def _placed(shape: TileShape) -> Iterator[BlockTile]:
 
 
 def _with_swizzle(shape: TileShape) -> BlockTile:
-    """The tile in the source's order with the best swizzle; extents are powers of two."""
+    """Return the tile in the source's order with the best swizzle; extents are powers of two."""
     pitches, step = [0] * len(shape.modes), shape.element
     for m in shape.orders[0]:
         pitches[m] = step
@@ -261,7 +269,8 @@ def _with_swizzle(shape: TileShape) -> BlockTile:
 
 
 def _with_rows(shape: TileShape, pad: int, skew: int = 0) -> BlockTile:
-    """The tile in padded rows; for a shifted source, the pitches equal the source's steps modulo a word."""
+    """Return the tile with padded rows; for a shifted source, the pitches are congruent to the source's strides modulo
+    a word."""
     pitches, step = [0] * len(shape.modes), shape.element
     for place, m in enumerate(shape.orders[0]):
         if place == shape.runs[0]:
@@ -277,7 +286,7 @@ def _with_rows(shape: TileShape, pad: int, skew: int = 0) -> BlockTile:
 
 
 def _finished(shape: TileShape, pitches: Sequence[int], swizzle: Swizzle, skew: int) -> BlockTile:
-    """The tile with these places, and with the widest accesses to shared memory that they permit."""
+    """Return the tile with these pitches, and with the widest accesses to shared memory that they permit."""
     element = shape.element
     grain = 1 << swizzle.base  # also 16 bytes without a swizzle
     apart = [*(pitches[m] for m in shape.orders[0][shape.runs[0] :]), skew]
@@ -304,7 +313,8 @@ def _finished(shape: TileShape, pitches: Sequence[int], swizzle: Swizzle, skew: 
 
 
 def spread_of(tile: BlockTile) -> tuple[int, ...] | None:
-    """Distances of the units of a destination vector from its first unit, if they are the same for all."""
+    """Return the distances of a destination vector's units from its first unit, if they are the same for all
+    vectors."""
     shape = tile.shape
     per, first, each = shape.vectors[1] // tile.unit, shape.orders[1][0], shape.vectors[1] // shape.element
     within = [v * tile.unit // shape.element * tile.pitches[first] for v in range(per)]
@@ -333,10 +343,10 @@ def _overlapped(issued: float, wavefronts: float) -> float:
 
 
 def _issued(shape: TileShape, piece: int, unit: int, lookup: int, more: int, ends: bool) -> float:
-    """Number of cycles that issue the instructions of a tile.
+    """Return the number of cycles that it takes to issue the instructions of a tile.
 
     lookup: instructions for each row. more: instructions for each unit of a destination vector. ends: whether each
-    element outside whole words, at both ends of a destination row, has its own thread.
+    element outside full words, at both ends of a destination row, has its own thread.
     """
     element, per = shape.element, shape.vectors[1] // unit
     (held, across), (rows, along) = shape.whole
@@ -354,7 +364,7 @@ def _issued(shape: TileShape, piece: int, unit: int, lookup: int, more: int, end
 
 
 def least_cost(shape: TileShape) -> float:
-    """Lower bound of `tile_cost` for all tiles of a shape."""
+    """Return a lower bound of `tile_cost` for all tiles of a shape."""
     inner = shape.orders[0][0] == shape.orders[1][0] and not any(shape.shifts)
     unit = shape.vectors[1] if inner else shape.element
     apart = int(shape.copied < FOLDED and unit < shape.vectors[1])
@@ -364,12 +374,12 @@ def least_cost(shape: TileShape) -> float:
 
 
 def tile_cost(tile: BlockTile, bound: float = math.inf) -> float:
-    """Cost of an element in clock cycles of an SM: four instructions, or two wavefronts, take one cycle.
+    """Return the cost per element in SM clock cycles: four instructions, or two wavefronts, take one cycle.
 
-    The larger of the two counts in full and the smaller by half, because they overlap. The number of instructions of a
-    vector was counted in machine code. The rate of wavefronts is the one that finds the fastest tiles (measured on
-    NVIDIA H200, 979 tiles of 29 copies: 95 % of the speed of the fastest tile on average). If a tile costs more than
-    `bound` regardless of its wavefronts, they are not counted.
+    The cost is the larger of the two times plus half of the smaller, because they overlap. The number of instructions
+    per vector was counted in machine code. The rate of wavefronts was chosen so that the cheapest tile is close to the
+    fastest (measured on NVIDIA H200, 979 tiles of 29 copies: 95 % of the speed of the fastest tile on average). If a
+    tile costs more than `bound` even without its wavefronts, they are not counted.
     """
     shape = tile.shape
     apart = int(shape.vectors[1] > tile.unit and not tile.folded_pitch)
@@ -389,7 +399,7 @@ def tile_cost(tile: BlockTile, bound: float = math.inf) -> float:
 
 
 def best_tile(refinement: Refinement, element: int, limits: tuple[int, int]) -> BlockTile | None:
-    """The tile with the least cost, or None if the copy has no tile."""
+    """Return the tile with the lowest cost, or None if the copy has no tile."""
     for least in LEAST:
         best, lowest = None, math.inf
         for whole, grain in tile_shapes(refinement, element, limits, least):

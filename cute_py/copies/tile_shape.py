@@ -1,8 +1,8 @@
-"""The part of a copy that a tile covers, and the walk of threads over it, for any place in shared memory.
+"""The part of a copy that a tile covers, and the order in which threads walk it, for any layout in shared memory.
 
-A tile covers the modes that the source walks first and the modes that the destination walks first, with extents that
-give both sides whole lines. Tiles that end early in a mode form separate classes, with separate tables. A tile
-therefore has exactly its elements, and no thread tests whether it has work.
+A tile covers the innermost modes of the source and of the destination, with extents that give both sides full lines.
+Tiles that are shorter at the end of a mode form separate classes with separate tables. A table therefore lists exactly
+the elements of its tiles, and threads do not test bounds.
 
 Constants with the note "Measured on NVIDIA H200" are measured values. To measure one again, run `python -m
 benchmarks.relayout` on a GPU with each value in turn, and compare the rows.
@@ -30,7 +30,8 @@ else:
 Places: TypeAlias = "NDArray[np.int64]"
 
 LINES: Final = (256, 128, 64, 32)
-"""Bytes of a run of a tile, in the order of the trials; the first value that leaves room for the other side is used."""
+"""Bytes of a run of a tile, in the order in which they are tried; the first value that leaves room for the other side
+is used."""
 TILE_BYTES: Final = 32768
 """Maximum bytes of a tile."""
 FILLED: Final = 8192
@@ -47,10 +48,11 @@ MANY: Final = 8
 
 
 class Walk(NamedTuple):
-    """The first 2 warps on one side of a whole tile.
+    """The accesses of the first 2 warps to one side of a full tile.
 
-    accesses: number of accesses of all threads. along: for each thread, its vector in its row. digits: its row as
-    (mode, elements along it). phases: elements from the start of a destination sector to the start of its row.
+    accesses: number of accesses of all threads. along: for each thread, the index of its vector in the row. digits: the
+    thread's row as (mode, coordinate in elements). phases: for each thread, the number of elements from the start of a
+    destination sector to the start of the row.
     """
 
     accesses: int
@@ -61,12 +63,13 @@ class Walk(NamedTuple):
 
 @dataclass(frozen=True)
 class TileShape:
-    """Attributes:
-    modes: modes of the copy, in elements. extents: extents of a whole tile, for each mode.
-    orders: the modes of a tile, as (source, destination) walk them. runs: number of leading modes of each order that
-        form one contiguous run.
-    vectors: bytes of a thread's access on both sides. shifts: sides whose rows may start between two words.
-    columns: elements of the source's first mode that a thread reads at once; it writes as many rows.
+    """The extents of a tile, and the order and width of the accesses on both sides.
+
+    modes: modes of the copy, in elements. extents: extents of a full tile, for each mode. orders: for (source,
+    destination), the modes of a tile, innermost first. runs: for each order, the number of leading modes that form one
+    contiguous run. vectors: bytes per thread access, for both sides. shifts: for each side, whether its rows may start
+    between two words. columns: the number of elements of the source's first mode that a thread reads at once; it writes
+    the same number of rows.
     """
 
     element: int
@@ -85,19 +88,20 @@ class TileShape:
 
     @functools.cached_property
     def elements(self) -> int:
-        """Elements of a whole tile."""
+        """Number of elements of a full tile."""
         return math.prod(self.extents)
 
     @functools.cached_property
     def copied(self) -> int:
-        """Bytes of the copy."""
+        """Number of bytes that the copy moves."""
         return math.prod([m.size for m in self.modes]) * self.element
 
     @functools.cached_property
     def run_mode(self) -> int:
-        """The mode along which a destination word may take elements from the next tile; -1 if there is none.
+        """The mode along which a destination word may contain elements of the next tile; -1 if there is none.
 
-        Elements of the next tile must be separate rows, or the end of a source row that is read in whole words.
+        The elements of the next tile must be separate rows of the source, or the end of a source row that is read in
+        full words.
         """
         if not self.shifts[1]:
             return -1
@@ -108,7 +112,7 @@ class TileShape:
 
     @functools.cached_property
     def halo(self) -> int:
-        """Elements of that mode that a tile reads beyond its end."""
+        """Number of elements of `run_mode` that a tile reads beyond its end."""
         if self.run_mode < 0:
             return 0
         before = math.prod([self.extents[m] for m in self.orders[1][: self.runs[1] - 1]])
@@ -116,7 +120,8 @@ class TileShape:
 
     @functools.cached_property
     def bits(self) -> tuple[int, ...]:
-        """For each mode, the bit of the class of its last tile; 0 if the last tile is like the others."""
+        """For each mode, the bit that is set in the class of its last tile; 0 if the last tile is like the other
+        tiles."""
         found, bit = [], 1
         for index, (mode, t, count) in enumerate(zip(self.modes, self.extents, self.counts, strict=True)):
             own = mode.size % t != 0 or (index == self.run_mode and count > 1)
@@ -126,11 +131,11 @@ class TileShape:
 
     @property
     def classes(self) -> range:
-        """Every class."""
+        """All class numbers; each combines the bits of `bits`."""
         return range(1 << sum(bit > 0 for bit in self.bits))
 
     def class_extents(self, combination: int) -> tuple[int, ...]:
-        """The extents of the tiles of a class."""
+        """Return the extents of the tiles of a class."""
         if not combination:
             return self.extents
         return tuple(
@@ -139,7 +144,7 @@ class TileShape:
         )
 
     def held_extents(self, combination: int) -> tuple[int, ...]:
-        """Extents of each mode that tiles of a class read."""
+        """Return the extent of each mode that tiles of a class read."""
         own, at = self.class_extents(combination), self.run_mode
         if at < 0 or self.counts[at] == 1 or combination & self.bits[at]:
             return own
@@ -147,25 +152,25 @@ class TileShape:
 
     @functools.cached_property
     def held(self) -> tuple[int, ...]:
-        """Extents of each mode that a whole tile reads."""
+        """The extent of each mode that a full tile reads."""
         return self.held_extents(0)
 
     def side_extents(self, combination: int, side: int) -> tuple[int, ...]:
-        """Extents of each mode that tiles of a class read (side 0) or write (side 1)."""
+        """Return the extent of each mode that tiles of a class read (side 0) or write (side 1)."""
         return self.class_extents(combination) if side else self.held_extents(combination)
 
     def run(self, combination: int, side: int) -> int:
-        """Elements of a row."""
+        """Return the number of elements in a row."""
         extents = self.side_extents(combination, side)
         return math.prod([extents[m] for m in self.orders[side][: self.runs[side]]])
 
     def rows(self, combination: int, side: int) -> int:
-        """Rows of a side."""
+        """Return the number of rows of a side."""
         extents = self.side_extents(combination, side)
         return math.prod([extents[m] for m in self.orders[side][self.runs[side] :]]) // (self.columns if side else 1)
 
     def vectors_of(self, combination: int, side: int) -> int:
-        """Number of vectors of a row; on a shifted side, one for each word that the row may touch."""
+        """Return the number of vectors in a row; on a shifted side, one for each word that the row may touch."""
         size, width = self.run(combination, side) * self.element, self.vectors[side]
         if not self.shifts[side]:
             return size // width
@@ -174,11 +179,11 @@ class TileShape:
 
     @functools.cached_property
     def whole(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """(rows, vectors of a row) of a whole tile, for the source and for the destination."""
+        """(rows, vectors per row) of a full tile, for the source and for the destination."""
         return (self.rows(0, 0), self.vectors_of(0, 0)), (self.rows(0, 1), self.vectors_of(0, 1))
 
     def row_digits(self, combination: int, side: int, number: Places) -> tuple[tuple[int, Places], ...]:
-        """(mode, elements along it) of the rows with these numbers."""
+        """Return (mode, coordinates in elements) for the rows with these indices."""
         extents, found = self.side_extents(combination, side), []
         for m in self.orders[side][self.runs[side] :]:
             each = self.columns if side == 1 and m == self.orders[0][0] else 1
@@ -187,7 +192,7 @@ class TileShape:
         return tuple(found)
 
     def row_offsets(self, side: int, digits: Sequence[tuple[int, Places]], number: Places) -> Places:
-        """Byte offsets of the rows with these numbers and digits."""
+        """Return the global byte offsets of the rows with these indices and coordinates."""
         offsets = number * 0
         for m, digit in digits:
             offsets += digit * ((self.modes[m].source, self.modes[m].destination)[side] * self.element)
@@ -195,7 +200,7 @@ class TileShape:
 
     @functools.cached_property
     def walks(self) -> tuple[Walk, Walk]:
-        """Walks of the first 2 warps of a whole tile over the source and over the destination."""
+        """Walks of the first 2 warps of a full tile over the source and over the destination."""
         found = []
         for side, (rows, run) in enumerate(self.whole):
             threads = np.arange(min(rows * run, 2 * WARP), dtype=np.int64)
@@ -209,42 +214,43 @@ class TileShape:
 
     @property
     def narrow(self) -> bool:
-        """Whether destination rows have one mode, and are written in aligned words of less than 16 bytes."""
+        """Whether destination rows have one mode and are written in aligned words of less than 16 bytes."""
         return self.vectors[1] < WORD and not self.shifts[1] and self.runs[1] == 1
 
     @property
     def in_steps(self) -> bool:
-        """Whether the rows of both sides count one mode, with steps that fit in 31 bits."""
+        """Whether the rows of each side span a single mode, with strides that fit in 31 bits."""
         return _in_steps(self.orders, self.runs) and max(abs(self.row_step(0)), abs(self.row_step(1))) < 2**31
 
     def row_step(self, side: int) -> int:
-        """Bytes from one row of a side to the next, if rows count one mode."""
+        """Return the bytes from one row of a side to the next, if the rows span a single mode."""
         order, run = self.orders[side], self.runs[side]
         mode = self.modes[order[run]] if len(order) > run else CopyMode(1, 0, 0)
         return (mode.source, mode.destination)[side] * self.element * (self.columns if side == 1 else 1)
 
     @functools.cached_property
     def fits(self) -> bool:
-        """Whether the kernel has room for the classes, and the last tile holds all elements that the tile before it
-        borrows."""
+        """Whether the kernel supports this number of classes, and the last tile contains all elements that the tile
+        before it reads."""
         at = self.run_mode
         lent = at < 0 or _lending(self.modes[at].size, self.extents[at], self.halo) == self.extents[at]
         return lent and len(self.classes) <= MAX_CLASSES
 
 
 def _in_steps(orders: Sequence[Sequence[int]], runs: Sequence[int]) -> bool:
-    """Whether rows count one mode on both sides."""
+    """Whether the rows of each side span a single mode."""
     return all(len(order) - run <= 1 for order, run in zip(orders, runs, strict=True))
 
 
 def _order(modes: Sequence[CopyMode], side: str) -> list[int]:
-    """The modes that a side steps through, the smallest step first."""
+    """Return the modes of a side, the smallest stride first."""
     moving = [i for i, m in enumerate(modes) if getattr(m, side)]
     return sorted(moving, key=lambda i: abs(getattr(modes[i], side)))
 
 
 def widths_of(element: int) -> tuple[int, ...]:
-    """Bytes of a thread's access to a side, the widest first. There are few, because each pair needs its own kernel.
+    """Return the possible bytes per thread access to a side, the widest first. There are few, because each pair needs
+    its own kernel.
 
     >>> widths_of(1), widths_of(8)
     ((16, 8, 4, 1), (16, 8))
@@ -253,7 +259,8 @@ def widths_of(element: int) -> tuple[int, ...]:
 
 
 def _even(size: int, wanted: int) -> int:
-    """An extent of at least `wanted`: a power of two if few or no tiles end early, else one that makes tiles alike."""
+    """Return an extent of at least `wanted`: a power of two if few or no tiles are then short, else an extent that
+    makes tiles equal."""
     wanted = 1 << max(wanted - 1, 0).bit_length()
     if size % wanted == 0 or size >= MANY * wanted:
         return wanted
@@ -263,7 +270,7 @@ def _even(size: int, wanted: int) -> int:
 
 
 def _grown(size: int, extent: int) -> int:
-    """The next extent: twice as large, or such that half as many tiles are alike.
+    """Return the next extent: twice as large, or the extent that gives half as many equal tiles.
 
     >>> _grown(1000, 32), _grown(129, 33), _grown(129, 65)
     (64, 65, 129)
@@ -276,9 +283,10 @@ def _grown(size: int, extent: int) -> int:
 
 
 def choose_extents(modes: Sequence[CopyMode], element: int, least: int, filled: int) -> tuple[int, ...] | None:
-    """Extents of a tile that give both sides runs of whole lines; None if no tile gives both a sector.
+    """Choose tile extents that give both sides runs of full lines; None if no tile gives both sides at least a sector.
 
-    least: minimum bytes of a tile, even if there are fewer than `BLOCKS` tiles. filled: bytes up to which a tile grows.
+    least: minimum bytes of a tile, even if there are then fewer than `BLOCKS` tiles. filled: bytes up to which a tile
+    grows.
     """
     orders = _order(modes, "destination"), _order(modes, "source")
     total = math.prod(m.size for m in modes) * element
@@ -310,7 +318,7 @@ def choose_extents(modes: Sequence[CopyMode], element: int, least: int, filled: 
 
 
 def _run(modes: Sequence[CopyMode], extents: Sequence[int], order: Sequence[int], side: str) -> int:
-    """Number of modes of an order, from the first on, that form one contiguous run of a tile."""
+    """Return the number of leading modes of an order that form one contiguous run of a tile."""
     step, count = 1, 0
     for m in order:
         if getattr(modes[m], side) != step:
@@ -331,7 +339,7 @@ def _vector(
     element: int,
     limit: int,
 ) -> int:
-    """The widest access, in bytes, to which every vector of every tile of a side is aligned."""
+    """Return the widest access, in bytes, to which every vector of every tile of a side is aligned."""
     if not run:
         return element
     first = order[0]
@@ -352,7 +360,8 @@ def _vector(
 
 
 class _Filled(NamedTuple):
-    """The extents of a tile, and for both sides: its modes in order, the number of modes of a run, and the vectors."""
+    """The extents of a tile, and for each side, its modes in order, the number of modes in a run, and the bytes per
+    vector."""
 
     extents: tuple[int, ...]
     orders: list[list[int]]
@@ -360,14 +369,14 @@ class _Filled(NamedTuple):
     vectors: list[int]
 
     def run_bytes(self, side: int, element: int) -> int:
-        """Bytes of a run of the source (side 0) or the destination."""
+        """Return the bytes of a run of the source (side 0) or the destination (side 1)."""
         return math.prod([self.extents[m] for m in self.orders[side][: self.runs[side]]]) * element
 
 
 def _filled(
     modes: Sequence[CopyMode], element: int, limits: tuple[int, int], least: int, filled: int
 ) -> _Filled | None:
-    """A tile of this number of bytes, or None; the arguments are those of `tile_shapes` and `choose_extents`."""
+    """Return a tile of this number of bytes, or None; the arguments are those of `tile_shapes` and `choose_extents`."""
     extents = choose_extents(modes, element, least, filled)
     if extents is None:
         return None
@@ -382,14 +391,15 @@ def _filled(
 
 
 def _may_halve(tile: _Filled, element: int) -> bool:
-    """Whether a tile of half of `FILLED` is faster: it must have exactly that size, with rows in constant steps."""
+    """Whether a tile of half of `FILLED` bytes is faster: it must have exactly that size, and rows with constant
+    strides."""
     exact = math.prod(tile.extents) * element == FILLED // 2 and tile.vectors == [WORD, WORD]
     return exact and _in_steps(tile.orders, tile.runs)
 
 
 def _shares_sectors(tile: _Filled, element: int) -> bool:
-    """Whether destination rows are short and start at words of 4 or 8 bytes, so that neighbouring tiles write parts of
-    the same sectors. Larger tiles are then 1.0 to 1.5 times as fast (NVIDIA H200, seven permutations)."""
+    """Whether destination rows are short and start at 4- or 8-byte words, so that neighbouring tiles write parts of the
+    same sectors. Larger tiles are then 1.0 to 1.5 times as fast (measured on NVIDIA H200, seven permutations)."""
     return tile.vectors[1] in (4, 8) and tile.run_bytes(1, element) < LINES[0]
 
 
@@ -398,8 +408,8 @@ def tile_shapes(
 ) -> Iterator[tuple[TileShape, int]]:
     """Yield shapes of tiles for a copy, with one set of extents and several vectors.
 
-    Each comes with a number of bytes: all rows of the source lie at multiples of it. limits: maximum bytes of an access
-    to each side. least: as in `choose_extents`.
+    Each shape comes with an alignment in bytes: all rows of the source start at multiples of it. limits: maximum bytes
+    of an access to each side. least: as in `choose_extents`.
     """
     modes = refinement.modes
     halved = _filled(modes, element, limits, least, FILLED // 2) if element in HALVED else None
@@ -442,7 +452,8 @@ def tile_shapes(
 
 
 def _lending(size: int, extent: int, halo: int) -> int:
-    """The largest extent up to this one whose last tile holds the elements that the previous tile borrows, or 0.
+    """Return the largest extent, at most this one, whose last tile contains the elements that the previous tile reads;
+    0 if there is none.
 
     >>> _lending(100, 32, 7), _lending(128, 32, 7), _lending(96, 16, 31)
     (31, 32, 0)

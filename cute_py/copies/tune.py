@@ -1,7 +1,7 @@
-"""`tune=True`: time a few tilings of one copy on the device and keep the fastest.
+"""Time a few tilings of one copy on the device and keep the fastest, for the option `tune=True`.
 
-The result is stored beside the kernels, under the device's name and the geometry of the copy (sizes and strides, not
-addresses). The search writes the destination, like the copy itself.
+The result is stored in the kernel cache, under the device's name and the geometry of the copy (sizes and strides, not
+addresses). The search writes to the destination, like the copy itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cute_py.tensor.array_views import ArrayLike, ArrayView
 
 
 def candidate_tunings(hints: bool) -> tuple[Tuning, ...]:
-    """The tilings that a search tries; the first is the default."""
+    """Return the tilings that a search tries; the first is the default."""
     return (
         Tuning(hints=hints),
         Tuning("once", rows=4, hints=hints),
@@ -39,7 +39,7 @@ def candidate_tunings(hints: bool) -> tuple[Tuning, ...]:
 
 
 def geometry_key(prepared: PreparedCopy, source: ArrayView, hints: bool) -> str:
-    """The key under which the tuning of a copy is stored."""
+    """Return the key under which the tuning of a copy is stored."""
     device, refinement = prepared.device, prepared.plan.refinement if prepared.plan else None
     modes = [(mode.size, mode.source, mode.destination) for mode in refinement.modes] if refinement else []
     text = json.dumps([device.name, device.multiprocessors, modes, source.element_bytes, source.address % 16, hints])
@@ -49,7 +49,8 @@ def geometry_key(prepared: PreparedCopy, source: ArrayView, hints: bool) -> str:
 def tuned_copy(
     source: ArrayLike, destination: ArrayLike, *, hints: bool = False, rounds: int = 7, device: Device | None = None
 ) -> PreparedCopy:
-    """Prepare a copy with the fastest of a few tilings; the search runs once for a geometry and stores its result.
+    """Prepare a copy with the fastest of a few tilings. The search runs once for each geometry, and its result is
+    stored.
 
     Copies that have only one kernel (transposing, realigning) are prepared without a search.
 

@@ -1,7 +1,7 @@
-"""Pictures: SVG for notebooks and pages, and the same cells as text for a terminal.
+"""Pictures of layouts, tensors, atoms, copies and runs: SVG for notebooks and pages, text for a terminal.
 
-`draw(thing)` picks the picture by the type of the object; the other functions draw one kind each. A `Picture` shows
-itself in a notebook, prints as text, and is saved as .svg, .png, .html or .txt.
+`draw(thing)` chooses the picture by the type of the object; each other function draws one kind of object. A `Picture`
+shows itself in a notebook, prints as text, and is saved as .svg, .png, .html or .txt.
 """
 
 import importlib
@@ -45,7 +45,7 @@ if not typing.TYPE_CHECKING:  # where a checker sees the imports, a misspelled n
     _find_ended = renamed(__name__, {}, _ENDED, stacklevel=3)
 
     def __getattr__(name):
-        """Load the picture functions of annexes when one of them is first used."""
+        """Import the module of a picture function when the function is first used."""
         if name not in _LATER:
             return _find_ended(name)
         return getattr(importlib.import_module(_LATER[name]), name)

@@ -1,7 +1,8 @@
-"""Pictures of tensor maps: every bit of a descriptor, with the fields named.
+"""Pictures of tensor maps: every bit of a descriptor, with the names of the fields.
 
-A word of 64 bits is two rows: the names of its fields above its bits, with bit 63 on the left. A field too narrow for
-its name has a letter, which the list below the picture explains. `fields` defines the positions and meanings.
+Each 64-bit word takes two rows: field names above, bits below, with bit 63 on the left. A field that is too narrow for
+its name gets a letter, which the list below the picture explains. The tables in `fields` define the positions and
+meanings of the fields.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ def draw_descriptor(what: TensorMap | MapSource) -> Picture:
     """Draw the bit map of a tensor map.
 
     Args:
-        what: 64 or 128 bytes, anything else that `read_map` takes, or a request.
+        what: the 64 or 128 bytes of a tensor map, any other argument of `read_map`, or a request such as
+            `TensorMapTiled`.
     Raises:
-        As `read_map`; as `encode` for a request that breaks a rule.
+        The errors of `read_map`, and for a request that breaks a rule the errors of `encode`.
 
     >>> request = cute.tma.TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
     >>> [line for line in draw_descriptor(request).text.splitlines() if "box_dim" in line][0]
@@ -74,7 +76,7 @@ def _key(index: int) -> str:
 
 
 def _said(row: BitField, bits: int) -> tuple[str, str]:
-    """('label = value', encoding and meaning of the value)."""
+    """Return ('label = value', encoding and meaning of the value) of a field."""
     value, unit = row.read(bits), f", {row.unit}" if row.unit else ""
     shown = f"0x{value:x}" if row.width > 32 else str(value)
     return f"{row.label} = {shown}", f"{row.encoding}{unit}{_meaning(row, bits)}"
@@ -87,7 +89,7 @@ def _line(row: BitField, key: str, bits: int) -> str:
 
 
 def _meaning(row: BitField, bits: int) -> str:
-    """Meaning of a raw value, if it differs from the number itself."""
+    """Meaning of a field's raw value; empty if the raw value needs no interpretation."""
     value, rank = row.read(bits), field("rank").read(bits) + 1
     if row.encoding.endswith(" - 1"):
         return f", so {value + 1}"
@@ -107,7 +109,7 @@ def _story(row: BitField, bits: int) -> str:
 
 
 def _names(fields: list[BitField], keys: dict[BitField, str], bits: int) -> tuple[Cell, ...]:
-    """The row of names of one word, high bits first."""
+    """The cells with the field names of one word, high bits first."""
     out, position = [], WORD
     for row in fields:
         end = row.shift + row.width
@@ -128,7 +130,7 @@ def _tone(key: str) -> int:
 
 
 def _bits(fields: list[BitField], keys: dict[BitField, str], word: int, bits: int) -> tuple[Cell, ...]:
-    """The row of bits of one word, high bits first."""
+    """The cells with the bits of one word, high bits first."""
     out = []
     for bit in range(WORD - 1, -1, -1):
         row = next((row for row in fields if row.shift <= bit < row.shift + row.width), None)
@@ -141,7 +143,7 @@ def _bits(fields: list[BitField], keys: dict[BitField, str], word: int, bits: in
 
 
 def _stray(rows: list[BitField], bits: int, words: int) -> tuple[str, ...]:
-    """Bits that are set outside of all fields, and a note on the last two words."""
+    """Notes on the bits that are set outside of all fields, and on the last two words."""
     mask = 0
     for row in rows:
         mask |= row.mask

@@ -1,7 +1,8 @@
-"""Pictures of the boxes of an atom: on the global tensor, and cut into slices by the CTAs of a multicast.
+"""Pictures of the boxes of a TMA atom: on the global tensor, and cut into the slices that the CTAs of a multicast
+issue.
 
-The tensor is drawn in TMA order: mode 0, the contiguous mode, runs across, and mode 1 down. Of further modes only the
-first index is drawn.
+Tensors are drawn in TMA order: mode 0, the contiguous mode, runs across, and mode 1 runs down. For further modes, only
+index 0 is drawn.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ SPACE = 640.0
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The start of boxes along one TMA mode: coordinate `at`, which is `base` in the first tile.
+    """The first coordinate of a box along one TMA mode.
 
     Attributes:
-        tile: (leaf of the tile modes, index) for each leaf that moves it.
+        at: the coordinate. base: the coordinate of the corresponding box in the first tile.
+        tile: (leaf of the tile modes, index) for each leaf along which the box's tile differs from the first tile.
     """
 
     at: int
@@ -49,8 +51,9 @@ class Start:
 
 
 def box_starts(work: FirstTile, mode: int) -> tuple[list[Start | None], int]:
-    """Return the starts of the boxes along a TMA mode, ascending, with None for a gap, and their total number. A mode
-    that the tensor does not have gets one start at 0."""
+    """Return the starts of the boxes along a TMA mode in ascending order, with None for a gap, and their total number.
+    A mode that the tensor does not have gets one start at 0.
+    """
     first = sorted({row[mode] for row in work.rows}) if mode < len(work.rows[0]) else [0]
     found = {at: Start(at, at, ()) for at in first}
     last, total = found[first[-1]], len(first)
@@ -72,7 +75,7 @@ def box_starts(work: FirstTile, mode: int) -> tuple[list[Start | None], int]:
 
 
 def _tile_coordinate(work: FirstTile, starts: Sequence[Start]) -> str:
-    """The coordinate of the tile to which these starts belong, in the tile modes of the divided tensor."""
+    """Text of the coordinate of the tile to which these starts belong, in the tile modes of the divided tensor."""
     at = dict(pair for start in starts for pair in start.tile)
     numbers = iter(range(len(leaves(tile_steps(work).shape))))
 
@@ -83,13 +86,14 @@ def _tile_coordinate(work: FirstTile, starts: Sequence[Start]) -> str:
 
 
 def _fraction(start: int, box: int, size: int) -> float:
-    """The part of a box along one mode that is inside the tensor."""
+    """Fraction of a box, along one mode, that is inside the tensor."""
     return min(max((size - start) / box, 0.0), 1.0) if start >= 0 else 1.0
 
 
 def _sides(box: tuple[int, int], count: int) -> tuple[float, float]:
-    """The size of a drawn box in pixels. It has the proportions of the real box if it stays readable, and is smaller if
-    there are many boxes."""
+    """The size of a drawn box in pixels. The drawn box has the proportions of the real box if it stays readable, and is
+    smaller if there are many boxes.
+    """
     ratio = min(max(box[0] / box[1], 0.25), 4.0)
     largest = min(LARGEST, SPACE / max(count, 1))
     wide = largest if ratio >= 1 else largest * ratio
@@ -102,8 +106,8 @@ def draw_boxes(atom: TmaAtom) -> Picture:
     Args:
         atom: an atom of `make_tma_copy`.
     Raises:
-        InvalidTypeError: the argument is not such an atom. If a tile can't be cut into boxes, the error is that of
-            `first_tile`.
+        InvalidTypeError: the argument is not such an atom.
+        InvalidValueError: a tile can't be cut into boxes, for a reason that `first_tile` gives.
 
     The two colours alternate from tile to tile; a tile of several instructions has several boxes.
 
@@ -190,12 +194,13 @@ def _box_notes(atom: TmaAtom, drawn: tuple[int, ...], elsewhere: tuple[int, ...]
 
 
 def _cta_names(count: int) -> list[str]:
-    """The meaning of each tone: one CTA, or all CTAs with the same number modulo 8."""
+    """Legend text of each tone: the CTA, or all CTAs whose ranks are equal modulo 8."""
     return [f"CTA {', '.join(str(n) for n in range(tone, max(count, tone + 1), TONES))}" for tone in range(TONES)]
 
 
 def draw_multicast(atom: TmaAtom) -> Picture:
-    """Draw the slices of a tile: the CTA that issues each slice, and its place in the shared memory of every receiver.
+    """Draw the slices of a tile: the CTA that issues each slice, and the slice's offset in the shared memory of each
+    receiver.
 
     Args:
         atom: an atom of `make_tma_copy`; without multicast there is one CTA.

@@ -1,4 +1,4 @@
-"""draw(thing): the picture of an object of this library."""
+"""The function `draw(thing)`, which draws a picture of any object that cute_py can draw."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ Option: TypeAlias = int | str | tuple[int, ...] | Sequence[int] | Sequence[str] 
 
 
 def _later(module: str, name: str) -> Callable[..., Picture]:
-    """A drawing function whose module is loaded when it is called."""
+    """Return a drawing function that imports its module when it is called."""
 
     def drawn(thing: Drawable, **options: Option) -> Picture:
         picture: Picture = getattr(importlib.import_module(module), name)(thing, **options)
@@ -74,20 +74,22 @@ draw_writers = _later("cute_py.draw.tensor_memory", "draw_writers")
 
 
 def _is(*paths: str) -> Callable[[Drawable], bool]:
-    """Whether an object is an instance of one of these classes, given by name. No object of a package that is not
-    loaded can exist."""
+    """Return a predicate: whether an object is an instance of one of these classes, given by their full names. The
+    names avoid an import: if a package is not loaded, no instance of its classes can exist.
+    """
     return lambda thing: any(f"{kind.__module__}.{kind.__name__}" in paths for kind in type(thing).__mro__)
 
 
 def _is_sources(thing: Drawable) -> bool:
-    """Whether it is an array (lanes, columns, 4), like the `sources` of a `TensorMemory`."""
+    """Whether `thing` is an array of shape (lanes, columns, 4), like the `sources` of a `TensorMemory`."""
     shape: tuple[int, ...] = getattr(thing, "shape", ()) if type(thing).__module__ == "numpy" else ()
     return len(shape) == 3 and shape[2] == 4
 
 
 def _is_swizzled(thing: Drawable) -> bool:
-    """Whether it is a swizzle around a plain integer layout, with offset 0: its picture shows the layout before and
-    after the swizzle."""
+    """Whether `thing` is a swizzle composed with an integer layout and offset 0. Its picture shows the layout before
+    and after the swizzle.
+    """
     if not isinstance(thing, ComposedLayout) or not isinstance(thing.outer, Swizzle):
         return False
     plain = isinstance(thing.inner, Layout) and coprofile(thing.inner) == 0
@@ -107,7 +109,9 @@ def _compare(things: Sequence[AnyLayout], names: Sequence[str] = (), bits: DType
 
 
 def _plan(plan: CopyPlan) -> Picture:
-    """Draw the tile of a copy in both orders, and the positions of its elements in shared memory."""
+    """Draw the tile of a planned copy in its global and its shared order, and the positions of its elements in shared
+    memory.
+    """
     layouts = [*plan.orders, *([] if plan.shared_layout is None else [plan.shared_layout])]
     return draw_compare(*layouts, names=("source order", "destination order", "shared memory")[: len(layouts)])
 
@@ -142,14 +146,15 @@ _KINDS: tuple[tuple[Callable[[Drawable], bool], Callable[..., Picture]], ...] = 
 
 
 def draw(thing: Drawable, **options: Option) -> Picture:
-    """The picture of a layout, swizzle, tensor, atom, descriptor, pipeline or copy to tensor memory.
+    """Draw a layout, swizzle, tensor, atom, descriptor, pipeline, run or copy to tensor memory.
 
     Args:
-        thing: the object to draw. An atom is drawn as its boxes, a swizzled layout as its tables before and after the
-            swizzle, a list of layouts side by side, and bytes or a request as the bit map of a tensor map.
-        options: the options of the function that draws it.
+        thing: the object to draw. For an atom, the picture shows its boxes; for a swizzled layout, the tables before
+            and after the swizzle; for a list, its layouts side by side; for bytes or a request, the bits of the tensor
+            map.
+        options: keyword arguments of the function that draws this kind of object.
     Raises:
-        InvalidTypeError: cute_py has no picture of such an object, or the option does not exist.
+        InvalidTypeError: cute_py can't draw such an object, or the option does not exist.
 
     >>> draw(Layout((2, 3))).title
     '(2,3):(_1,2)'

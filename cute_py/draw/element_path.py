@@ -1,4 +1,4 @@
-"""The path of an element through the copy of a tile, for pictures: from the tensor's own coordinate to the bank.
+"""The path of an element through the copy of a tile, for pictures: from its coordinate in the tensor to its bank.
 
 `Trace`, which reads the descriptor, provides the rows of an instruction and their destinations.
 """
@@ -39,7 +39,9 @@ stores; `emulator_rows.sixteen_byte_rule` has the rule."""
 
 
 def logical_of(atom: TmaAtom) -> Callable[[tuple[int, ...]], tuple[int, ...]] | None:
-    """TMA coordinate -> coordinate in the tensor's own flat modes; None if a TMA mode merges several modes."""
+    """Return a function that maps a TMA coordinate to a coordinate in the flat modes of the tensor; None if a TMA mode
+    merges several modes.
+    """
     from_mode: dict[int, int] = {}
     places: list[tuple[int | None, int]] = []
     for i, stride in enumerate(leaves(atom.g_stride)):
@@ -58,7 +60,7 @@ def logical_of(atom: TmaAtom) -> Callable[[tuple[int, ...]], tuple[int, ...]] | 
 
 
 def tile_trace(atom: TmaAtom, tile_coord: Tree = 0) -> Trace:
-    """The instructions of one tile, traced; gather4 and scatter4 with four neighbouring rows.
+    """Trace the instructions of one tile; for gather4 and scatter4, the traced instruction has four neighbouring rows.
 
     Args:
         tile_coord: index or coordinate of the tile, in the tile modes of the divided tensor.
@@ -92,7 +94,7 @@ def tile_trace(atom: TmaAtom, tile_coord: Tree = 0) -> Trace:
 
 
 def tuple_text(numbers: Sequence[Tree]) -> str:
-    """A coordinate without blanks.
+    """Text of a coordinate, without blanks.
 
     >>> tuple_text((8, 9))
     '(8,9)'
@@ -101,7 +103,7 @@ def tuple_text(numbers: Sequence[Tree]) -> str:
 
 
 def element_path(step: TraceStep, direction: str = "load") -> str:
-    """The full path of an element, in the direction of the copy: a store begins at the bank."""
+    """Text of the full path of an element, in the direction of the copy: the path of a store begins at the bank."""
     source = f"global byte {step.global_name}" if step.inside else OUTSIDE[direction]
     path = [
         *([] if step.logical is None else [f"tensor {tuple_text(step.logical)}"]),

@@ -1,5 +1,6 @@
-"""The library's answer to a form for one copy, as plain data: for the tab TMA of the page, for `GET /answer`, and for
-Python."""
+"""The answer to the form that describes one TMA copy, as JSON data. The TMA tab of the page, `GET /answer` and Python
+code use it.
+"""
 
 from __future__ import annotations
 
@@ -112,12 +113,14 @@ def problem(
     source: str | None = None,
     facts: list[Json] | None = None,
 ) -> Problem:
-    """One problem: the name of the rule or error, its text, and the field or TMA mode that causes it."""
+    """Return one problem as JSON data: the name of the rule or error, its text, and the field or TMA mode that causes
+    it.
+    """
     return {"rule": rule, "field": field, "message": message, "mode": mode, "source": source, "facts": facts}
 
 
 def _number(n: int) -> int | str:
-    """An integer for JSON: a number if every reader represents it exactly, else its digits.
+    """Convert an integer to JSON: a number if every JSON reader represents it exactly, else a string of its digits.
 
     >>> _number(2**53), _number(2**53 + 1)
     (9007199254740992, '9007199254740993')
@@ -126,15 +129,15 @@ def _number(n: int) -> int | str:
 
 
 def _numbers(values: Iterable[int]) -> list[Json]:
-    """JSON-safe integers."""
+    """Convert integers to JSON, each with `_number`."""
     return [_number(n) for n in values]
 
 
 def _integer(text: str, wanted: str) -> int:
-    """Read an integer: decimal, or with 0x, 0o or 0b.
+    """Parse an integer: decimal, or with the prefix 0x, 0o or 0b.
 
     Raises:
-        InvalidValueError: the string is something else; `wanted` is the message.
+        InvalidValueError: the string is not an integer; `wanted` is the message.
     """
     found = _INTEGER.match(text)
     if found is None:
@@ -143,7 +146,7 @@ def _integer(text: str, wanted: str) -> int:
 
 
 def checked_query(query: Mapping[str, str]) -> dict[str, str]:
-    """Return all fields of the form; missing fields get their defaults.
+    """Return all fields of the form, with defaults for the missing ones.
 
     Raises:
         InvalidValueError: a field is unknown, the layouts are missing, or a value has more than `LONGEST_VALUE`
@@ -166,7 +169,7 @@ def checked_query(query: Mapping[str, str]) -> dict[str, str]:
 
 
 def _parsed(text: str) -> Any:
-    """Parse a string of a length that a person may type.
+    """Parse a layout or tensor from a form field of limited length.
 
     Raises:
         InvalidValueError: the string is too long, or a basis element names a mode that no layout has; ParseError: as
@@ -200,7 +203,7 @@ def _smem(text: str) -> Layout | ComposedLayout:
 
 
 def tensor_address(text: str) -> int | None:
-    """The address in the text of a tensor; None if the text is not a tensor, or has no address.
+    """Return the address that the text of a tensor contains; None if the text is not a tensor or contains no address.
 
     >>> tensor_address("gmem_ptr[16b](0x2000) o (64,64):(64,_1)"), tensor_address("(64,64):(64,_1)")
     (8192, None)
@@ -211,7 +214,7 @@ def tensor_address(text: str) -> int | None:
 
 
 def _tile(text: str) -> Any:
-    """Sizes or layouts by mode; `64x64` is (64,64)."""
+    """Parse a tile: sizes or layouts by mode; `64x64` means (64,64)."""
     if _CROSSED.fullmatch(text):
         text = f"({text.replace('x', ',')})"
     return static(_parsed(text)) if text else None
@@ -252,16 +255,16 @@ def _attempt(make: Callable[[], T], problems: list[Problem], rule: str | None = 
 
 
 def answer_query(query: Mapping[str, str]) -> dict[str, Any]:
-    """Return all data that the page shows for a form.
+    """Return all data that the page shows for a filled-in form.
 
     Args:
-        query: field -> text, see `DEFAULTS`.
+        query: the text of each field; `DEFAULTS` lists the fields.
     Returns:
         plain data. `problems` lists all problems; it is empty if the copy can be made and every instruction starts at a
         legal address. Data that can't be computed because of the problems is None. `not_covered` names questions that
         the form can't answer.
     Raises:
-        InvalidValueError: as `checked_query`.
+        InvalidValueError: `checked_query` refuses the form.
 
     >>> found = answer_query({"gmem": "(256,100):(100,_1)", "smem": "(_64,_32):(_32,_1)"})
     >>> [p["message"] for p in found["problems"]], found["fixes"][0]
@@ -277,13 +280,13 @@ def answer_query(query: Mapping[str, str]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ExaminedQuery:
-    """The answer to a form, and what it was made from.
+    """The answer to a form, with the arguments and the atom behind it.
 
     Attributes:
         found: the answer without fixes.
         arguments: the arguments of `make_tma_atom`; empty if a field can't be read.
-        helps: whether a change of the arguments may help.
-        atom: the atom, or None if it can't be made.
+        helps: whether a change of the arguments may solve the problems.
+        atom: the atom; None if it can't be made.
     """
 
     found: dict[str, Any]
@@ -296,7 +299,7 @@ def examined_query(query: Mapping[str, str]) -> ExaminedQuery:
     """Read a form, make its atom, and examine it.
 
     Raises:
-        InvalidValueError: as `checked_query`.
+        InvalidValueError: `checked_query` refuses the form.
     """
     fields = checked_query(query)
     problems: list[Problem] = []
@@ -430,12 +433,14 @@ def _work(work: FirstTile, which: int, rank: int) -> dict[str, Any]:
 
 
 def _moved(rows: Iterable[tuple[int, ...]], by: list[int]) -> list[tuple[int, ...]]:
-    """Coordinates of another tile."""
+    """Coordinates of a tile, moved by `by` along each mode."""
     return [tuple(c + step for c, step in zip(row, by, strict=True)) for row in rows]
 
 
 def _samples(atom: TmaAtom, work: FirstTile, which: int) -> list[list[Json]] | None:
-    """[byte, TMA coordinate, inside, global address, instruction, bank] of a few bytes of the tile."""
+    """Return [byte, TMA coordinate, inside, global address, instruction, bank] for a few bytes of the tile; None if the
+    tile can't be traced.
+    """
     if len(work.rows) > LIMITS["most_traced"] or atom.op.row.mode != "tile" or atom.internal_dtype.bits < 8:
         return None
     coords = _moved(work.rows, tile_start(work, which, atom.plan.rank))

@@ -27,15 +27,15 @@ def draw_im2col(what: Im2col, coords: Sequence[int] | None = None, offsets: Sequ
 
     Args:
         what: an atom of `make_im2col_tma_copy`, a `TensorMapIm2col` or a `TensorMapIm2colWide`, rank 3 to 5.
-        coords: the coordinates of the instruction, as many of (C, W, H, D, N) as the rank has; default: the first base
-            pixel.
+        coords: the coordinates of the instruction, one for each mode of the rank: (C, W, N) to (C, W, H, D, N);
+            default: the first base pixel.
         offsets: the offsets of the filter position, (W, H, D); for a wide map (halo, offset), both along W; default 0.
     Raises:
         InvalidTypeError: the argument is not an im2col map, or coordinates are not integers.
         InvalidValueError: the number of coordinates or offsets is wrong.
 
-    Pixels outside the image are hatched: they are filled. The picture counts the pixels in other planes. For a large
-    image it shows the edges and the region around the visited pixels.
+    Pixels outside the image are hatched, because the load fills them instead of reading them. A note counts the pixels
+    in other planes. For a large image, the picture shows the edges and the region around the visited pixels.
 
     >>> request = TensorMapIm2col(0, 4096, (16, 4, 3, 1), (16, 64, 192), (-1, -1), (-1, -1), 16, 6)
     >>> print(draw_im2col(request, (0, -1, -1, 0), (1, 0)))
@@ -75,7 +75,7 @@ def draw_im2col(what: Im2col, coords: Sequence[int] | None = None, offsets: Sequ
 
 
 def im2col_trace(what: Im2col, coords: Sequence[int] | None, offsets: Sequence[int], operation: str) -> Trace:
-    """One im2col load, traced.
+    """Trace one im2col load.
 
     Raises:
         InvalidTypeError: the argument is not an im2col map; InvalidValueError: the number of coordinates or offsets is
@@ -100,7 +100,7 @@ def _first_pixel(shape: Geometry) -> tuple[int, ...]:
 
 
 def _visits(trace: Trace) -> list[TraceStep]:
-    """The first element of every row, in order; a swizzle may have moved it within the row."""
+    """Trace steps of the first element of each row, in order; a swizzle may have moved this element within the row."""
     placed = row_image(trace.geometry, trace.rows, 0)
     units = trace.geometry.row_bytes // placed.unit
     starts = [int(placed.positions[row * units]) for row in range(trace.rows)]
@@ -113,7 +113,7 @@ def _pixel(step: TraceStep, shape: Geometry) -> tuple[int, int]:
 
 
 def _plane(step: TraceStep, shape: Geometry) -> tuple[int, ...]:
-    """The plane: depth, if there is one, and the image."""
+    """The plane that holds the pixel of a step: (depth, if there is one, image)."""
     return (*(step.tma_coord[mode] for mode in shape.spatial[2:]), step.tma_coord[-1])
 
 

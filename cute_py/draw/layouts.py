@@ -1,10 +1,10 @@
-"""Pictures of layouts: the table of offsets, several side by side, coordinate tensors.
+"""Pictures of layouts: tables of offsets, several layouts side by side, and coordinate tensors.
 
-Mode 0 of a layout runs down, mode 1 across, further modes are grouped with mode 1. Nested modes have brackets: the
-innermost leaf changes from cell to cell, and each bracket is one value of an outer leaf.
+Mode 0 of a layout runs down and mode 1 across; further modes are grouped with mode 1. Nested modes have brackets: the
+innermost leaf changes from cell to cell, and each bracket covers one index of an outer leaf.
 
-A legend below the picture explains the colours. Colours by value are the offset modulo 8, in units of the
-greatest common divisor of all strides, so they change from cell to cell even if all strides are large.
+A legend below the picture explains the colours. With color='value', a cell's colour is its offset modulo 8, in units of
+the greatest common divisor of all strides, so the colours change from cell to cell even if all strides are large.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ BANK_LEGEND = tone_legend(
 
 @dataclass(frozen=True)
 class PlaneAxis:
-    """One mode as an axis: `shape` and `stride` are its trees, `path` the mode's number or ''."""
+    """One mode of a layout as an axis of the table: `shape` and `stride` are its nested tuples, and `path` is the
+    number of the mode or ''.
+    """
 
     name: str
     shape: Tree
@@ -87,15 +89,16 @@ class PlaneAxis:
 
     @cached_property
     def steps(self) -> list[tuple[int, str]]:
-        """(size, stride as text) of every leaf, innermost first."""
+        """(size, text of the stride) of every leaf, innermost first."""
         return [
             (n, leaf_text(stride).replace("_", "")) for n, stride in zip(self.sizes, leaves(self.stride), strict=True)
         ]
 
     @cached_property
     def terms(self) -> Callable[[int], tuple[str, ...]]:
-        """Index -> the terms that the leaves add to the value there, without zeros: '3*8'. They are computed once for
-        each index, because all cells of a row, or of a column, share them."""
+        """Function that returns the nonzero terms, such as '3*8', which the leaves add to the value at an index. The
+        terms are cached by index, because all cells of a row or a column share them.
+        """
 
         @cache
         def of(index: int) -> tuple[str, ...]:
@@ -110,22 +113,22 @@ class PlaneAxis:
 
     @cached_property
     def coordinate(self) -> Callable[[int], str]:
-        """Index -> its natural coordinate, computed once for each index."""
+        """Function that returns the text of an index's natural coordinate, cached by index."""
         return cache(lambda index: str(idx2crd(index, self.plain)).replace(" ", ""))
 
     @cached_property
     def plain(self) -> Tree:
-        """The shape as plain ints."""
+        """The shape with plain integers as leaves."""
         return map_leaves(lambda leaf: int(value_of(leaf)), self.shape)
 
     def __str__(self) -> str:
-        """Name, shape and stride."""
+        """Text of the axis: name, shape and stride."""
         return f"{self.name} = {tree_text(self.shape)}:{tree_text(self.stride)}" if self.name else ""
 
 
 @dataclass(frozen=True)
 class Plane:
-    """A layout or tensor of at most two modes (`rank`), and the axes that they run along."""
+    """A layout or tensor of at most two modes (`rank`), and its vertical and horizontal axes."""
 
     thing: Drawn
     rank: int
@@ -134,8 +137,9 @@ class Plane:
 
     @cached_property
     def value(self) -> Callable[[int, int], Value]:
-        """(row, column) -> value. If the offset is a number, it is the sum of one term from each axis, and each term is
-        computed once."""
+        """Function that returns the value at a row and a column. A numeric offset is the sum of one term from each
+        axis, and each term is computed once.
+        """
         thing: Any = self.thing
         if isinstance(thing, ComposedLayout) and isinstance(thing.outer, Swizzle) and isinstance(thing.inner, Layout):
             start = value_of(thing.offset)
@@ -150,7 +154,9 @@ class Plane:
         return lambda i, j: thing(j) if self.rank else thing(())
 
     def _sum(self, layout: Layout) -> Callable[[int, int], int] | None:
-        """(row, column) -> offset; None if the strides are not numbers or an axis is long."""
+        """Function that returns the offset at a row and a column by lookup; None if the strides are not numbers or an
+        axis is long.
+        """
         if max(self.down.size, self.across.size) > MOST_LISTED or not has_numbers(layout):
             return None
         down, across = (offset_table(Layout(axis.shape, axis.stride)) for axis in (self.down, self.across))
@@ -163,12 +169,12 @@ class Plane:
         return self.across.coordinate(j) if self.rank else "()"
 
     def sum_of(self, i: int, j: int) -> str:
-        """The sum of the strides' terms at a cell, as text: '1*8 + 6*1'."""
+        """Text of the offset of a cell as a sum of index times stride: '1*8 + 6*1'."""
         return " + ".join([*self.down.terms(i), *self.across.terms(j)]) or "0"
 
 
 def plane_of(thing: Drawn) -> Plane:
-    """The plane of a layout or tensor of any rank; the modes beyond the first are grouped.
+    """Arrange a layout or tensor of any rank as a plane: mode 0 runs down, and the grouped further modes run across.
 
     Raises:
         InvalidTypeError: the argument is not a layout or tensor, or a size is not a known number.
@@ -195,7 +201,7 @@ def table_of(
     legends: tuple[Legend, ...] = (),
     begin: str = "",
 ) -> Table:
-    """The table of a layout or tensor.
+    """Build the table of a layout or tensor.
 
     Args:
         cell: (row, column, path, value) -> Cell; the path is the coordinate and its sum of strides: '(1,6) -> 1*8 +
@@ -221,12 +227,12 @@ def table_of(
 
 
 def plain(value: Value | SmemPtrFlag) -> str:
-    """Text of a value without the underscore of static numbers."""
+    """Text of a value, without the underscore that marks static integers."""
     return str(int(value)) if isinstance(value, int) else str(value).replace("_", "")
 
 
 def equals(path: str, value: str) -> str:
-    """Text of a path and its value; if the path ends with the value, the value is not repeated.
+    """Text 'path = value' of a coordinate's path; if the path already ends with the value, it is not repeated.
 
     >>> equals("(0,0) -> 0", "0"), equals("(0,2) -> 2*4", "8")
     ('(0,0) -> 0', '(0,2) -> 2*4 = 8')
@@ -245,7 +251,7 @@ def _element_bits(layout: Drawn) -> int | None:
 
 
 def bank_of(offset: int, bits: int) -> int:
-    """The bank (of 32, 4 bytes wide) that holds the first bit of an element.
+    """The shared-memory bank (one of 32, each 4 bytes wide) that holds the first bit of the element at an offset.
 
     >>> bank_of(64, 16), bank_of(3, 8)
     (0, 0)
@@ -254,7 +260,7 @@ def bank_of(offset: int, bits: int) -> int:
 
 
 def byte_text(offset: int, bits: int) -> str:
-    """The byte offset of an element, as text.
+    """Text of the byte offset of an element.
 
     >>> byte_text(2_000_001, 16), byte_text(3, 4)
     ('byte 4000002', 'byte 1 bit 4')
@@ -264,7 +270,7 @@ def byte_text(offset: int, bits: int) -> str:
 
 
 def expect_element_bits(bits: DTypeLike | int | None) -> int:
-    """The width of an element, from bits or from an element type in any spelling.
+    """Return the width of an element in bits, given that number or an element type in any spelling.
 
     Raises:
         InvalidTypeError: the width is missing, or is neither bits nor a type. InvalidValueError: the width is not 1 to
@@ -287,9 +293,9 @@ def expect_layout(thing: AnyLayout, what: str) -> AnyLayout:
 
 
 def unit_of(things: Sequence[Drawn]) -> int:
-    """Greatest common divisor of all steps between the values of layouts or tensors; 1 if a swizzle permutes them.
+    """Greatest common divisor of the strides of layouts or tensors; 1 if a swizzle permutes the values.
 
-    For coordinates, mode 0 counts.
+    For values that are coordinates, only strides along mode 0 count.
 
     >>> unit_of([Layout((4, 4), (64, 16))]), unit_of([Layout((4, 4), (64, 16)), Layout(3, 8)])
     (16, 8)
@@ -307,14 +313,14 @@ def unit_of(things: Sequence[Drawn]) -> int:
 
 
 def value_legend(unit: int, what: str = "offset") -> Legend:
-    """The legend of colours by value."""
+    """The legend of color='value'."""
     return tone_legend(f"colour: {what} modulo {TONES}" if unit == 1 else f"colour: {what} / {unit} modulo {TONES}")
 
 
 def _coloring(
     color: str, bits: int | None, tile: tuple[int, int] | None, unit: int, what: str = "offset"
 ) -> tuple[Callable[[int, int, Value], int | None], tuple[Legend, ...]]:
-    """((row, column, value) -> tone, meanings of the tones)."""
+    """Return the function (row, column, value) -> tone, and the legends that explain the tones."""
     if color == "value":
         return lambda i, j, value: _first(value) // unit % TONES, (value_legend(unit, what),)
     if color == "thread":
@@ -334,7 +340,7 @@ def _coloring(
 
 
 def _first(value: Value) -> int:
-    """The number that selects the colour: the value, or mode 0 of a coordinate."""
+    """The integer that selects the colour: the value itself, or mode 0 of a coordinate."""
     if isinstance(value, int):
         return int(value)
     numbers = leaves(value.as_tuple()) if isinstance(value, ArithTuple) else []
@@ -351,7 +357,9 @@ def _checked_tile(tile: Sizes | None) -> tuple[int, int] | None:
 
 
 def _before(layout: AnyLayout) -> Callable[[int, int], str]:
-    """(row, column) -> the steps of a composed layout between the sum of the strides and the value."""
+    """Function that returns the text of the steps of a composed layout, between the sum of the strides and the value,
+    at a row and a column.
+    """
     if not isinstance(layout, ComposedLayout) or not isinstance(layout.inner, Layout):
         return lambda i, j: ""
     begin = f" -> {layout.outer}(" + ("" if layout.offset == 0 else f"{plain(layout.offset)} + ")
@@ -369,11 +377,12 @@ def layout_table(
     unit: int | None = None,
     elsewhere: Callable[[Value], str] = lambda value: "",
 ) -> Table:
-    """The table of a layout's offsets (or coordinates, for basis strides).
+    """Build the table of a layout's offsets (or coordinates, for basis strides).
 
     Args:
-        unit: divisor of the offset that selects the colour; None: the greatest common divisor of the strides.
-        elsewhere: value -> further text for the title of its cell.
+        unit: divisor of the offset before the modulo that selects the colour; None: the greatest common divisor of the
+            strides.
+        elsewhere: function that returns further text for the title of a cell, given its value.
     """
     drawn = as_position_independent_swizzle_layout(layout)
     tone, legends = _coloring(color, bits, tile, unit or unit_of([drawn]), _what(drawn))
@@ -394,7 +403,7 @@ def layout_table(
 
 
 def _what(thing: Drawn) -> str:
-    """The noun for the values of a layout."""
+    """The noun for the values of a layout, 'offset' or 'coordinate'."""
     basis = any(getattr(stride, "modes", ()) for stride in leaves(domain_of(thing).stride))
     return "mode 0 of the coordinate" if basis else "offset"
 
@@ -410,15 +419,16 @@ def draw_layout(
     """Draw the table of a layout: a cell for each coordinate, with its offset.
 
     Args:
-        layout: Layout or ComposedLayout of any rank; offsets of a swizzle on bytes are counted in elements.
-        color: 'value': by offset modulo 8; 'bank': by 16 bytes of shared memory modulo 128, and each cell names its
-            bank; 'thread': by mode 0;
-            'tile': by the tile of `tile` elements in which a cell lies.
-        bits: width of an element, or its type; required for banks, unless the layout has it.
+        layout: Layout or ComposedLayout of any rank. If its swizzle acts on bytes, the offsets are still counted in
+            elements.
+        color: 'value': by offset modulo 8; 'bank': by 16-byte unit of a 128-byte line of shared memory, and each cell
+            names its bank; 'thread': by index in mode 0;
+            'tile': by the tile of shape `tile` that contains the cell.
+        bits: width of an element in bits, or its type; required for 'bank', unless the layout defines it.
         tile: (rows, columns) of a tile.
     Raises:
         InvalidTypeError: the argument is not a layout, a size is unknown, or `color` needs `bits`.
-        InvalidValueError: the colour is unknown, or needs `tile`.
+        InvalidValueError: the value of `color` is unknown, or needs `tile`.
 
     If there are more than 64 rows or columns, the middle is left out, with a note.
 
@@ -440,7 +450,7 @@ def draw_layout(
 
 
 def _found_in(layout: AnyLayout, name: str) -> Callable[[Value], str]:
-    """value -> the first coordinate at which a layout has it; empty for large layouts and for coordinates."""
+    """The first coordinate of each value of a layout; empty for large layouts and for coordinate values."""
     plane = plane_of(as_position_independent_swizzle_layout(layout))
     if plane.down.size * plane.across.size > MOST_FOUND:
         return lambda value: ""
@@ -459,13 +469,13 @@ def draw_compare(*layouts: AnyLayout, names: Sequence[str] = (), bits: DTypeLike
     tiling it.
 
     Args:
-        layouts: 1 to 16 layouts; names: a name for each, or none.
+        layouts: 1 to 16 layouts. names: a name for each layout, or empty.
     Raises:
         InvalidTypeError: an argument is not a layout. InvalidValueError: there are too many layouts, or the numbers of
             layouts and names differ.
 
-    The title of a cell has the coordinate at which the first layout has the same offset, which is the source of the
-    element.
+    The title of a cell gives the coordinate at which the first layout has the same offset, so it shows where the
+    element comes from.
 
     >>> import cute_py as cute
     >>> layout = cute.parse("(4,8):(8,1)")
@@ -491,7 +501,7 @@ def draw_compare(*layouts: AnyLayout, names: Sequence[str] = (), bits: DTypeLike
 
 
 def draw_tensor(tensor: Tensor) -> Picture:
-    """Draw the elements of a coordinate tensor, or of a tensor of implicit integers, with the strides of each mode.
+    """Draw the elements of a coordinate tensor, or of a tensor that counts integers, with the strides of each mode.
 
     Args:
         tensor: a tensor whose engine is a coordinate iterator or a counting iterator; for any other tensor, the layout

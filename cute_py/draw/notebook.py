@@ -1,12 +1,11 @@
-"""Notebook display of an object: its picture, its printed text, and a collapsed explanation below.
+"""Notebook display of an object: its printed text, its picture, and a collapsed explanation below.
 
     object_html(layout)     the printed form, the picture, "explain"
     object_html(request)    the map's bits, or the rules that the request breaks
     object_html(error)      the headline, the facts, the hint
 
-The pictures are inline, so that tooltips work. A large one
-is cut to about a thousand cells, with a note: every shown value stays in the notebook's file. `cute_py.notebook`
-registers it with IPython.
+The pictures are inline SVG, so that tooltips work. The notebook's file stores every picture, so a large picture is cut
+to about a thousand cells, with a note. `cute_py.notebook` registers this display with IPython.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ _PRE: Final = "margin:.3em 0;white-space:pre-wrap;overflow-wrap:anywhere;font-fa
 
 
 def object_html(thing: Shown, explain: Callable[[Shown], str] | None = None) -> str:
-    """The HTML of an object: one element, without script.
+    """Return the HTML of an object: one element, without scripts.
 
     Args:
-        thing: a picture, an error of this library, or any other object; if it has no picture, only the printed form is
-            shown, with the reason.
-        explain: function that returns the collapsed text below, such as `cute_py.explain`.
+        thing: a picture, an error of this library, or any other object. An object that can't be drawn is shown in its
+            printed form, with the reason.
+        explain: function that returns the collapsed text below the picture, such as `cute_py.explain`.
     """
     if isinstance(thing, Picture):
         return _framed(_figure(thing))
@@ -57,7 +56,7 @@ def object_html(thing: Shown, explain: Callable[[Shown], str] | None = None) -> 
 
 
 def error_html(error: CuteError, before: str = "") -> str:
-    """An error: its headline, the facts in two columns, the hint.
+    """Return the HTML of an error: its headline, the facts in two columns, and the hint.
 
     >>> print(error_html(CuteError("box = 300", {"mode": 1}, "256 works")).count("<tr>"))
     2
@@ -81,7 +80,8 @@ def fitted(picture: Picture, cells: int = CELLS) -> Picture:
     """Reduce a picture to about `cells` cells: the middles of long tables are left out, with a note.
 
     Args:
-        cells: the number for all tables together; a table with cells that span columns stays unchanged.
+        cells: the approximate number of cells of all tables together. A table with cells that span columns stays
+            unchanged.
     """
     if picture.count <= cells:
         return picture
@@ -93,7 +93,7 @@ def fitted(picture: Picture, cells: int = CELLS) -> Picture:
 
 
 def cut_table(table: Table, limit: int) -> Table:
-    """A table without the middle rows and columns that exceed `limit`; brackets and gaps move with the rest."""
+    """Return a table without the middle rows and columns that exceed `limit`; brackets and gaps move accordingly."""
     if any(cell.span != 1 for cell in table.cells):
         return table
     rows, columns = _kept(table.row_labels, limit), _kept(table.column_labels, limit)
@@ -115,7 +115,7 @@ def cut_table(table: Table, limit: int) -> Table:
 
 
 def _kept(names: Sequence[str], limit: int) -> list[int | None]:
-    """Positions that stay, None for a gap; a new gap next to an old one is merged with it."""
+    """The positions that are kept, with None for a gap; a new gap merges with an adjacent old one."""
     kept: list[int | None] = []
     for i in shown(len(names), limit):
         position = None if i is None or names[i] == GAP else i
@@ -149,7 +149,7 @@ def _pre(text: str) -> str:
 
 
 def _explained(thing: Shown, explain: Callable[[Shown], str]) -> str:
-    """The collapsed explanation of an object; empty if there is none."""
+    """HTML of the collapsed explanation of an object; empty if there is none."""
     text = unless_refused(explain, thing)
     if text is None:
         return ""

@@ -20,7 +20,7 @@ _INERT: Final = ("#", "data:image/")
 """Allowed beginnings of an SVG's links: to a part of itself, or a picture within it."""
 _URL: Final = re.compile(r"url\(\s{0,99}+['\"]?\s{0,99}+[^#'\"\s]", re.IGNORECASE)
 _IMPORT: Final = re.compile(r"@import|image-set|src\(|\\", re.IGNORECASE)
-"""Other text in a style that loads something, or that hides a load."""
+"""Other text in a style that loads a resource, or that can hide such text."""
 
 _STYLE = (
     ":root{color-scheme:light dark}body{margin:1.5rem;background:#fff;color:#14181d;"
@@ -31,10 +31,11 @@ _STYLE = (
 
 
 def html_page(title: str, pictures: Sequence[tuple[str, str]]) -> str:
-    """The page.
+    """Return an HTML page with pictures.
 
     Args:
-        title: any text. pictures: (SVG, text) for each picture; the SVG is inserted unchanged, and the text is escaped.
+        title: any text. pictures: (SVG, text) of each picture; the page contains the SVG unchanged and the text
+            escaped.
     Raises:
         InvalidTypeError: `pictures` are not pairs of strings.
         InvalidValueError: an SVG is malformed, or has scripts, links or external resources.
@@ -68,7 +69,7 @@ def html_page(title: str, pictures: Sequence[tuple[str, str]]) -> str:
 
 
 def _not_inert(svg: str) -> str:
-    """The reason why a text is not a passive SVG; empty if it is one."""
+    """The reason why a string is not an SVG without active content; empty if it is such an SVG."""
     if re.search("<[!?]", svg):
         return "has a comment, a declaration or character data in <! or <?, which XML and HTML read differently"
     try:
@@ -96,5 +97,5 @@ def _not_inert(svg: str) -> str:
 
 
 def _local(name: str) -> str:
-    """The name without its namespace, in lower case as HTML reads it."""
+    """The name of an element or attribute without its namespace, in lower case because HTML ignores case."""
     return str(name).rpartition("}")[2].lower()

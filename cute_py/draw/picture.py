@@ -1,10 +1,10 @@
-"""Picture: an SVG, and the same cells as text; shown in a notebook, printed in a terminal, or saved.
+"""Class `Picture`: tables of cells that are shown as SVG in a notebook, printed as text in a terminal, or saved.
 
-A picture is a value: tables and notes. Its SVG contains its own style sheet and is self-contained.
+A picture is immutable and consists of tables and notes. Its SVG is self-contained: it includes its style sheet.
 
-resvg makes a PNG from the SVG without a browser, system library or network. It does not support media queries, so a
-picture is light; the dark rules of the style sheet are applied on request. Text needs a font of the system. cute_py
-refuses to make a PNG if no usable font is installed, because the picture would have no text.
+resvg makes a PNG from the SVG without a browser, system library or network. resvg does not support media queries, so a
+PNG is light by default; `dark=True` applies the dark rules of the style sheet. resvg draws text with the fonts of the
+system. If no usable font is installed, cute_py refuses to make a PNG, because the picture would have no text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SCALE: Final = 2.0
 LARGE: Final = 8_000_000
 """Number of pixels above which a PNG is drawn at a scale of 1 by default, because each pixel takes time."""
 MOST_PIXELS: Final = 64_000_000
-"""Maximum number of pixels of an image: they take a quarter of a gigabyte."""
+"""Maximum number of pixels of an image, which then takes a quarter of a gigabyte."""
 FALLBACK_FONTS: Final = (
     "Liberation Mono",
     "Noto Sans Mono",
@@ -90,8 +90,9 @@ class Picture:
 
     @functools.cached_property
     def svg(self) -> str:
-        """The picture as an SVG element: light, or dark if the reader's system is dark. The cells have titles, unless
-        the titles would make the SVG larger than two million characters."""
+        """The picture as an SVG element, in dark colours if the viewer's system prefers them. The cells have titles
+        (tooltips), unless the titles would make the SVG larger than two million characters.
+        """
         whole = render(self.title, self.tables, self.notes)
         if len(whole) <= SVG_BYTES:
             return whole
@@ -100,7 +101,7 @@ class Picture:
 
     @functools.cached_property
     def text(self) -> str:
-        """The text form of the same cells."""
+        """The picture as text."""
         return text_of_picture(self.title, self.tables, self.notes)
 
     @property
@@ -110,16 +111,16 @@ class Picture:
 
     @property
     def count(self) -> int:
-        """The number of cells that are drawn."""
+        """The number of drawn cells."""
         return sum(len(table.cells) for table in self.tables)
 
     def png(self, scale: float | None = None, dark: bool = False) -> bytes:
-        """The picture as the bytes of a PNG file.
+        """Render the picture as a PNG, and return the bytes of the file.
 
         Args:
-            scale: pixels for one pixel of the SVG, in each direction; by default `SCALE`, or 1 for a picture above
-                `LARGE` pixels.
-            dark: light text on dark paper.
+            scale: pixels of the PNG for one pixel of the SVG, in each direction; by default `SCALE`, or 1 for a picture
+                of more than `LARGE` pixels.
+            dark: whether to draw light text on a dark background.
         Raises:
             MissingPackageError: the extra `png` is not installed, or the system has no font.
             InvalidTypeError, InvalidValueError: the scale is invalid, or the image has more than 64 million pixels.
@@ -127,12 +128,14 @@ class Picture:
         return png(self.svg, scale, dark)
 
     def save(self, path: str | os.PathLike[str], *, scale: float | None = None, dark: bool = False) -> Path:
-        """Write the picture as .svg, .png, .html or .txt, by the suffix of the name. The file is written atomically.
+        """Write the picture as .svg, .png, .html or .txt; the suffix of the file name selects the format. The write is
+        atomic.
 
-        If the name is a symbolic link, its target is replaced and the link stays.
+        If the path is a symbolic link, the file that it points to is replaced, and the link stays.
 
         Args:
-            scale, dark: for a .png, as in `png`; the other formats adapt to the size and colours of the viewer.
+            scale, dark: arguments of `png` for a .png file; the other formats adapt to the size and colours of the
+                viewer.
         Raises:
             InvalidTypeError: the argument is not a path. InvalidValueError: the suffix is unknown.
             FileFormatError: the file can't be written.
@@ -168,7 +171,7 @@ def _resvg() -> ModuleType:
 
 @functools.cache
 def monospace_family() -> str | None:
-    """The family that resvg uses for `monospace`; None if one of the style sheet's own families is installed.
+    """The font family for resvg to use as `monospace`; None if a font family of the style sheet is installed.
 
     Raises:
         MissingPackageError: resvg-py is not installed, or the system has no usable font.
@@ -187,7 +190,8 @@ def monospace_family() -> str | None:
 
 
 def opened(svg: str) -> str:
-    """An SVG of this library with its dark rules applied, regardless of the reader's system.
+    """Return an SVG of this library with its dark rules always applied, instead of only on systems that prefer dark
+    colours.
 
     >>> opened("<style>a{}@media screen and (prefers-color-scheme: dark){b{x:y}c{}}d{}</style>")
     '<style>a{}b{x:y}c{}d{}</style>'
@@ -196,17 +200,17 @@ def opened(svg: str) -> str:
 
 
 def png(svg: str, scale: float | None = None, dark: bool = False) -> bytes:
-    """The bytes of a PNG file.
+    """Render an SVG as a PNG, and return the bytes of the file.
 
     Args:
         svg: an SVG that `render` made.
-        scale: pixels of the PNG for one pixel of the SVG, in each direction; by default `SCALE`, or 1 above `LARGE`
-            pixels.
-        dark: light text on dark paper; an SVG follows its viewer instead.
+        scale: pixels of the PNG for one pixel of the SVG, in each direction; by default `SCALE`, or 1 for a picture of
+            more than `LARGE` pixels.
+        dark: whether to draw light text on a dark background.
     Raises:
         MissingPackageError: resvg-py is not installed, or there is no font.
-        InvalidTypeError, InvalidValueError: the scale is not a positive number, or the image has more than 64 million
-            pixels, or no pixels.
+        InvalidTypeError, InvalidValueError: the scale is not a positive number, or the image has no pixels or more than
+            64 million pixels.
     """
     found = _SIZE.search(svg)
     wide, high = (float(found[1]), float(found[2])) if found else (0.0, 0.0)

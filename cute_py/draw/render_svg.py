@@ -1,14 +1,13 @@
-"""Tables as SVG: placed side by side up to the width of the page. Each cell is a group of a title, a rectangle and
+"""Render tables as SVG, side by side up to the width of the page. Each cell is a group of a title, a rectangle and
 text.
 
-The style sheet of all pictures is light by default and on paper (a browser that prints takes the light rules), dark on
-screens of readers who ask for it. Colours are in plain rules and are overridden in the media query, not in CSS
-variables: programs that turn SVG into PNG or PDF do not know variables and would paint every cell black. Readers
-without red or green cones can distinguish the tones too (`tones`), every cell has a text, and cells outside are
-hatched, so no meaning depends on hue alone.
+The style sheet is light by default and in print, and dark on screens whose users prefer dark colours. Plain rules set
+the colours, and a media query overrides them. CSS variables are not used, because programs that convert SVG to PNG or
+PDF do not support them and would paint every cell black. No meaning depends on hue alone: readers without red or green
+cones can distinguish the tones too (`tones`), every cell has a text, and cells outside the tensor are hatched.
 
-A <style> element inside an inline SVG applies to the whole HTML page. Every rule therefore begins with a class that is
-made from the style sheet itself (`scope`): only pictures with an equal style sheet share their rules.
+A <style> element inside an inline SVG applies to the whole HTML page. Every rule therefore begins with a class whose
+name is a hash of the style sheet, so only pictures with equal style sheets share rules.
 """
 
 from __future__ import annotations
@@ -77,15 +76,15 @@ def _sheet(paper: str, ink: str, faint: str, line: str, tones: Mapping[int, str]
 
 
 def style_sheet(more: Collection[int] = ()) -> tuple[str, str]:
-    """The scope of a style sheet and the text of its <style> element.
+    """Return the class name of a style sheet and the rules of its <style> element.
 
     Args:
         more: the tones that a picture uses beyond the eight that every sheet has.
 
     Returns:
-        (the class of the <svg> element to which the rules apply, the rules). The class is a hash of the rules: two
-        pictures have the same class exactly if their rules are equal, so that no picture changes the colours of
-        another one on the same page.
+        (the class of the <svg> element to which the rules apply, the rules). The class name is a hash of the rules. Two
+        pictures have the same class exactly if their rules are equal, so no picture changes the colours of another
+        picture on the same page.
 
     >>> plain, rules = style_sheet()
     >>> plain == style_sheet()[0], plain == style_sheet([9])[0], f"svg.{plain} .tone0{{" in rules
@@ -110,7 +109,7 @@ def style_sheet(more: Collection[int] = ()) -> tuple[str, str]:
 
 @functools.lru_cache(maxsize=4096)
 def _n(value: float) -> str:
-    """A number of pixels as text. The text is cached, because the cells of a row and of a column repeat it."""
+    """Text of a number of pixels, cached because the cells of a row or a column repeat it."""
     return f"{value:.1f}".rstrip("0").rstrip(".")
 
 
@@ -139,8 +138,9 @@ def _bracket_width(bracket: Bracket) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The places of the parts of one table: left and top edges of columns and rows, in pixels from the table's
-    corner."""
+    """The positions of the parts of one table: left edges of columns and top edges of rows, in pixels from the table's
+    top left corner.
+    """
 
     columns: tuple[float, ...]
     rows: tuple[float, ...]
@@ -177,7 +177,7 @@ def _place(table: Table) -> _Place:
 
 
 def clipped(line: str) -> str:
-    """A heading shortened to HEADING characters; the text form has the complete heading.
+    """Shorten a heading to HEADING characters; the text form of the picture has the complete heading.
 
     >>> clipped("x" * 1000)[-4:], len(clipped("x" * 1000))
     ('xxx…', 200)
@@ -186,7 +186,7 @@ def clipped(line: str) -> str:
 
 
 def heading(text: str) -> list[str]:
-    """The lines of a title or of the names of axes, clipped; none for an empty text.
+    """Split a title or the names of axes into clipped lines; an empty text has none.
 
     >>> heading(""), [len(line) for line in heading("x" * 1000)]
     ([], [110, 90])
@@ -195,7 +195,7 @@ def heading(text: str) -> list[str]:
 
 
 def wrapped(notes: Sequence[str], width: int = NOTE) -> list[str]:
-    """Notes as lines of at most `width` characters; a longer word gets a longer line.
+    """Wrap notes to lines of at most `width` characters; only a longer word makes a line longer.
 
     >>> wrapped(["one two", "three"], 5)
     ['one', '  two', 'three']
@@ -209,7 +209,7 @@ def wrapped(notes: Sequence[str], width: int = NOTE) -> list[str]:
 
 
 def _axes(table: Table) -> str:
-    """Labels of the vertical and the horizontal axis, on one line."""
+    """Text with the labels of the vertical and the horizontal axis, on one line."""
     parts = [("↓", table.row_axis), ("→", table.column_axis)]
     return "   ".join(f"{arrow} {name}" for arrow, name in parts if name)
 
@@ -231,7 +231,7 @@ def _cell(parent: Element, cell: Cell, x: float, y: float, wide: float, high: fl
 
 
 def _outside(parent: Element, cell: Cell, x: float, y: float, wide: float, high: float) -> None:
-    """Draw the part of a cell that lies outside the tensor, and the tensor's end if it is within the cell."""
+    """Draw the part of a cell that is outside the tensor, and the tensor's end if it is inside the cell."""
     right, low = (min(max(part, 0.0), 1.0) for part in cell.inside)
     if right < 1:
         _hatched(parent, x + wide * right, y, wide * (1 - right), high)
@@ -262,7 +262,7 @@ def _down(parent: Element, bracket: Bracket, place: _Place, x: float) -> None:
 
 
 def _table(parent: Element, table: Table, place: _Place, x: float, y: float, most: float) -> int:
-    """Draw a table with its first `most` cells; how many it has drawn."""
+    """Draw the first `most` cells of a table, and return the number of drawn cells."""
     group = SubElement(parent, "g", {"class": "table", "transform": f"translate({_n(x)} {_n(y)})"})
     headings = [(text, "title") for text in heading(table.title)] + [(text, "faint") for text in heading(_axes(table))]
     for i, (text, kind) in enumerate(headings):
@@ -297,7 +297,7 @@ def _table(parent: Element, table: Table, place: _Place, x: float, y: float, mos
 
 
 def _legend(parent: Element, legend: Legend, top: float, limit: float) -> tuple[float, float]:
-    """Draw a legend; return (its lower end, its right end)."""
+    """Draw a legend, and return the coordinates of its bottom and right edges."""
     x, y, right = MARGIN, top + LINE, MARGIN
     group = SubElement(parent, "g", {"class": "legend"})
     if legend.text:
@@ -319,8 +319,9 @@ def _legend(parent: Element, legend: Legend, top: float, limit: float) -> tuple[
 
 
 def legends_of(tables: Sequence[Table]) -> list[Legend]:
-    """The legends of all tables of a picture, each once, with the swatches that at least one table uses, in their
-    order."""
+    """The legends of a picture, without duplicates. Each legend has the swatches that at least one table uses, in their
+    original order.
+    """
     used: dict[str, set[Any]] = {}
     for legend in (legend for table in tables for legend in table.used_legends):
         used.setdefault(legend.text, set()).update(legend.swatches)
@@ -332,10 +333,10 @@ def legends_of(tables: Sequence[Table]) -> list[Legend]:
 
 
 def render(title: str, tables: Sequence[Table], notes: Sequence[str], most: float = math.inf) -> str:
-    """The SVG of a picture: one element with its own style sheet, which is valid XML.
+    """Return the SVG of a picture: one element, valid XML, with its own style sheet.
 
-    Only the first `most` cells are drawn; the places of all parts are those of the whole picture. A character that XML
-    can't hold is shown as U+FFFD.
+    Only the first `most` cells are drawn; the layout of the picture is that of all cells. A character that XML does not
+    allow is replaced by U+FFFD.
     """
     spots: list[tuple[Table, _Place, float, float]] = []
     titles = heading(title)

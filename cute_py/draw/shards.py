@@ -1,4 +1,6 @@
-"""Pictures of the part of a sharded tensor that each device holds, and of the places of a format's scales."""
+"""Pictures of the part of a sharded tensor that each device holds, and of the scales of a block-scaled format in
+memory.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def draw_shards(sharded: ShardedLayout) -> Picture:
-    """Draw a tensor with the device of each element; `0+` is device 0 and its replicas.
+    """Draw a tensor with the device that holds each element; `0+` stands for device 0 and its replicas.
 
     If there are more than 64 rows or columns, the middle is left out, with a note.
 
@@ -50,11 +52,13 @@ SHAPE: Final = (128, 128)
 
 
 def draw_format(form: Format, shape: tuple[int, ...] = SHAPE, tile_rows: int = 32) -> Picture:
-    """Draw the blocks of an (M, K) tensor with the index of their scales, and the memory of the scales with the (row,
-    block) of each index.
+    """Draw the blocks of an (M, K) tensor, each with the index of its scale, and the memory of the scales, each index
+    with its (row, block).
 
     Args:
-        shape: (M, K). tile_rows: rows of one colour. Padding is hatched.
+        shape: (M, K). tile_rows: number of rows that share a colour.
+
+    Padding is hatched.
 
     >>> from cute_py.formats import mxfp8
     >>> print(draw_format(mxfp8(), (64, 64)).tables[0].rows[1][0].text)
@@ -76,8 +80,9 @@ def draw_format(form: Format, shape: tuple[int, ...] = SHAPE, tile_rows: int = 3
 
 
 def _steps(form: Format, M: int, K: int) -> tuple[list[int], list[int]]:
-    """The first row and the first column of each cell. If the order has separate scales for each row of a block, each
-    cell covers one of these scales."""
+    """The first row and the first column of each cell. If the scale order has a separate scale for each row of a block,
+    each cell covers one such row.
+    """
     rows, columns = form.blocks(M, K)
     if form.order.each_row:
         rows, columns = (rows, 1) if form.axis == 0 else (1, columns)
@@ -85,7 +90,7 @@ def _steps(form: Format, M: int, K: int) -> tuple[list[int], list[int]]:
 
 
 def _indices(form: Format, M: int, K: int, down: list[int], across: list[int]) -> list[list[int]]:
-    """The index of the scale of each cell."""
+    """The index of each cell's scale, as rows of indices."""
     if not form.order.is_layout:  # each expert begins elsewhere; numpy computes these
         index = form.scale_index(M, K)
         return [index([i] * len(across), across).tolist() for i in down]

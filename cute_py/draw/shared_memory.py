@@ -1,11 +1,11 @@
-"""Pictures of shared memory: a layout before and after a swizzle, and a tile as the engine writes it.
+"""Pictures of shared memory: a layout before and after a swizzle, and a tile as the TMA engine writes it.
 
 Shared memory has 32 banks of 4 bytes, a line of 128 bytes; a swizzle permutes the 16-byte units of a line. A read of 8
-rows of 16 bytes takes one pass if the rows lie in 8 different groups of 4 banks; in the picture of a swizzle, cells of
-one colour lie in the same group.
+rows of 16 bytes takes one pass if the rows are in 8 different groups of 4 banks. In the picture of a swizzle, cells of
+one colour are in the same group.
 
-The title of each unit of a tile is the path of its first element: tensor coordinate -> TMA coordinate -> global byte
--> instruction -> shared byte -> bank. `Trace`, which reads the descriptor, provides the rows and their destinations.
+The title (tooltip) of each unit of a tile is the path of its first element: tensor coordinate, TMA coordinate, global
+byte, instruction, shared byte, bank. `Trace`, which reads the descriptor, provides the rows and their destinations.
 """
 
 from __future__ import annotations
@@ -72,14 +72,14 @@ def draw_swizzle(
 
     Args:
         swizzle: a `Swizzle`, a mode of the tensor map in any spelling ('128B', 3), or a composed layout with an outer
-            swizzle, which also defines layout, bits and unit.
-        layout: integer strides, in elements. By default an element is the unit that the swizzle moves, a row has
-            2**shift elements, and one repeat or 8 rows are drawn.
-        bits: width of an element, or its type.
-        on: the units of the swizzle: 'bytes' as in the TMA engine, or 'elements' as in `Sw o 0 o layout`.
+            swizzle, which also defines `layout`, `bits` and `on`.
+        layout: a layout with integer strides, in elements. By default an element is the unit that the swizzle moves, a
+            row has 2**shift elements, and the picture shows one period of the swizzle or 8 rows.
+        bits: width of an element in bits, or its type.
+        on: the offsets on which the swizzle acts: 'bytes' as in the TMA engine, or 'elements' as in `Sw o 0 o layout`.
     Raises:
         InvalidTypeError: the argument is not a swizzle, or the offsets of the layout are coordinates.
-        InvalidValueError: the width is impossible, or `on` has another value.
+        InvalidValueError: the width is invalid, or `on` has another value.
 
     >>> picture = draw_swizzle(Swizzle(3, 4, 3))
     >>> [line for line in picture.text.splitlines() if line.startswith("1 |")][1]
@@ -90,7 +90,7 @@ def draw_swizzle(
     if isinstance(swizzle, ComposedLayout):
         if layout is not None:
             facts = {"swizzle": swizzle, "layout": layout}
-            raise InvalidTypeError("a composed layout has its own layout inside", facts)
+            raise InvalidTypeError("`layout` must be omitted, because the composed layout contains a layout", facts)
         flag = isinstance(swizzle.offset, SmemPtrFlag)
         if isinstance(swizzle.outer, Swizzle) and not flag and swizzle.offset != 0:
             raise InvalidValueError(f"{swizzle}: a swizzle is drawn for offset 0", {"offset": swizzle.offset})
@@ -118,7 +118,7 @@ def draw_swizzle(
 
 
 def _mover(swizzle: Swizzle, bits: int, on: str) -> Callable[[int], int]:
-    """Offset in elements -> offset in elements."""
+    """Return a function that maps an offset before the swizzle to the offset after it, both in elements."""
     if on == "elements":
         return swizzle.of
     if bits % 8:
@@ -145,8 +145,9 @@ def _swizzled(title: str, layout: Layout, bits: int, move: Callable[[int], int])
 
 
 def _passes(layout: Layout, bits: int, move: Callable[[int], int]) -> tuple[str, ...]:
-    """The passes of a read of 8 rows along each mode of at least 8. Modes are left out if the rows share 16-byte units,
-    or if the swizzle moves elements out of their unit."""
+    """Notes with the number of passes of a read of 8 rows, for each mode of size 8 or more. A mode is left out if the
+    rows share 16-byte units, or if the swizzle moves elements out of their unit.
+    """
     if len(modes(layout.shape)) != 2:
         return ()
     plane = plane_of(layout)
@@ -166,13 +167,13 @@ def _passes(layout: Layout, bits: int, move: Callable[[int], int]) -> tuple[str,
 
 
 def _keeps_units(move: Callable[[int], int], offsets: Iterable[int], count: int) -> bool:
-    """Whether the elements of each 16-byte unit, `count` of them, stay together and in their order."""
+    """Whether the swizzle keeps the `count` elements of each 16-byte unit together and in order."""
     starts = [offset - offset % max(count, 1) for offset in offsets]
     return all(move(start + i) == move(start) + i for start in starts for i in range(count))
 
 
 def passes(units: Iterable[int]) -> int:
-    """The number of passes of a read of 16-byte units: the largest number of units in one group of banks.
+    """The number of passes that a read of 16-byte units takes: the largest number of units in one group of 4 banks.
 
     >>> passes([0, 9, 18]), passes([0, 8, 1])
     (1, 2)
@@ -181,10 +182,11 @@ def passes(units: Iterable[int]) -> int:
 
 
 def line_grid(lines: Sequence[int | None], cell: Callable[[int, int], Cell], row_axis: str, **more: Any) -> Table:
-    """Lines of shared memory: a cell for each 16-byte unit.
+    """Build a table of lines of shared memory, with a cell for each 16-byte unit.
 
     Args:
-        lines: numbers of the lines. cell: (line, unit of the line) -> Cell. more: as in `grid`.
+        lines: indices of the lines, None for a gap. cell: (line, unit of the line) -> Cell. more: further arguments of
+            `grid`.
     """
     return grid(
         lines,
@@ -203,15 +205,16 @@ def draw_smem(atom: TmaAtom | Im2col, tile_coord: Tree = 0, offsets: Sequence[in
 
     Args:
         atom: an atom of `make_tma_copy` or `make_im2col_tma_copy`, or an im2col request.
-        tile_coord: the tile, by default the first; for im2col, the coordinates of one instruction.
+        tile_coord: the index or coordinate of the tile, by default of the first; for im2col, the coordinates of one
+            instruction.
         offsets: for im2col, the offsets of the filter position, as in `draw_im2col`.
     Raises:
         InvalidTypeError: the argument is not such an atom; InvalidValueError: the tile does not exist.
         TmaLimitError: the atom has no descriptor, because the driver would refuse it.
 
-    A line is 128 bytes, 32 banks; cells are its 16-byte units with the TMA coordinate of their first element. Units of
-    one colour come from the same 16-byte column of the box. Units outside the tensor are hatched; units that the copy
-    does not write are empty.
+    A line is 128 bytes, 32 banks. Each cell is a 16-byte unit of a line, with the TMA coordinate of its first element.
+    Units of one colour come from the same 16-byte column of the box. Units outside the tensor are hatched; units that
+    the copy does not write are empty.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -268,7 +271,9 @@ def _extent(trace: Trace) -> int:
 
 
 def _by_instruction(trace: Trace, lines: Sequence[int | None]) -> tuple[BracketRow, ...]:
-    """List the lines that each instruction writes, if there are several instructions and each writes whole lines."""
+    """Brackets that show which instruction writes each line, if there are several instructions and each writes whole
+    lines.
+    """
     starts = sorted((start, i) for i, start in enumerate(trace.starts))
     if len(starts) < 2 or any(start % LINE_BYTES for start, _ in starts):
         return ()
@@ -280,7 +285,7 @@ def _by_instruction(trace: Trace, lines: Sequence[int | None]) -> tuple[BracketR
 
 
 def _unit(step: TraceStep, tone: int, trace: Trace, direction: str) -> Cell:
-    """The unit that begins with this element."""
+    """The cell of the 16-byte unit whose first element is this one."""
     shape, text = trace.geometry, tuple_text(step.tma_coord)
     per_unit = UNIT * 8 // shape.bits
     inside = min(max((shape.dims[0] - step.tma_coord[0]) / per_unit, 0.0), 1.0) if step.inside else 0.0
@@ -293,7 +298,7 @@ def _unit(step: TraceStep, tone: int, trace: Trace, direction: str) -> Cell:
 
 
 def _row_notes(trace: Trace) -> tuple[str, ...]:
-    """The note on an im2col load, in which a row is a pixel."""
+    """The notes on an im2col load, in which a row is a pixel."""
     shape = trace.geometry
     swizzle = "none" if not shape.swizzle else f"{16 << shape.swizzle}B"
     return (

@@ -1,9 +1,9 @@
 """The parts of a picture before rendering to SVG or text: tables of cells with labels, brackets and notes.
 
     Picture = tables side by side        Table = cells, labels of rows and columns, brackets over nested modes
-    Cell = text, the full path as its title, a tone (colour), the part of it that is inside (the rest is hatched)
+    Cell = text, a title (tooltip), a tone (colour), the part of it that is inside (the rest is hatched)
 
-A long axis is cut in its middle: `shown(200, 64)` keeps the first and the last indices, None is the gap.
+A long axis is cut in the middle: `shown(200, 64)` keeps the first and the last indices, with None for the gap.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Cell:
     """One cell. `text` may have several lines.
 
     Attributes:
-        title: shown when the pointer rests on the cell.
-        tone: its colour, 0 to 7, or up to 31 if threads need more colours; None: no colour.
-        inside: fractions of its width and height that are inside the tensor; the rest is hatched.
-        span: number of columns that it covers; a table with such cells has a `plain_text`.
-        blank: nothing is drawn.
+        title: tooltip text, shown when the pointer rests on the cell.
+        tone: index of the colour, 0 to 7, or up to 31 if threads need more colours; None for no colour.
+        inside: fractions of the cell's width and height that are inside the tensor; the rest is hatched.
+        span: number of columns that the cell covers; if it is not 1, the table needs a `plain_text`.
+        blank: whether the cell is left empty.
     """
 
     text: str = ""
@@ -55,14 +55,15 @@ class Cell:
 
     @property
     def hatched(self) -> bool:
-        """Whether a part of the cell lies outside."""
+        """Whether a part of the cell is outside the tensor."""
         return self.inside != WHOLE
 
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
-    """A label over the rows or columns `start` to `stop` - 1 (positions in the table); `strong` marks the name of a
-    part of the picture, which is drawn like a title."""
+    """A label over the rows or columns at positions `start` to `stop` - 1 of the table. If `strong` is set, the label
+    names a part of the picture and is drawn like a title.
+    """
 
     start: int
     stop: int
@@ -80,11 +81,12 @@ class BracketRow:
 
 @dataclass(frozen=True, slots=True)
 class Legend:
-    """Legend of the cells' colours: `text` in general, then a name for each swatch.
+    """Legend of the cells' colours: `text`, followed by the swatches with their names.
 
     Attributes:
-        swatches: (tone, None for no colour, or OUTSIDE for the hatch; what it means).
-        in_text: it also explains the texts of the cells, so the text form lists it too.
+        swatches: (tone, meaning) pairs; the tone is None for no colour, or OUTSIDE for the hatch.
+        in_text: whether the text form of the picture lists the legend too, because it also explains the texts of the
+            cells.
     """
 
     text: str
@@ -94,15 +96,15 @@ class Legend:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of cells. A cell that is None is a gap, where cells were omitted.
+    """A table of cells in rows. None in place of a cell is a gap, where cells are omitted.
 
     Attributes:
         row_axis, column_axis: names of the rows and columns.
-        row_brackets, column_brackets: innermost first.
+        row_brackets, column_brackets: brackets over nested modes, innermost first.
         notes: lines below the table.
-        legends: the meaning of the colours and of the hatch; only the swatches that a cell of the table uses are drawn.
-        plain_text: the text form of cells and notes, if cells in columns are not the best form.
-        cell_width, cell_height: pixels; None: as large as the texts.
+        legends: the meanings of the colours and of the hatch; only the swatches that at least one cell uses are drawn.
+        plain_text: text form of the cells and notes that replaces the usual one of cells in columns.
+        cell_width, cell_height: size of a cell in pixels; None fits the cells to their texts.
     """
 
     title: str = ""
@@ -126,7 +128,7 @@ class Table:
 
     @property
     def used_legends(self) -> tuple[Legend, ...]:
-        """The legends with the swatches that at least one cell uses, in their order."""
+        """The legends, each reduced to the swatches that at least one cell uses."""
         cells = self.cells
         used: set[int | str | None] = {cell.tone for cell in cells}
         if {cell.inside for cell in cells} - {WHOLE}:
@@ -136,7 +138,7 @@ class Table:
 
 
 def tone_legend(text: str, names: Sequence[str] = tuple(map(str, range(TONES)))) -> Legend:
-    """A legend that names the tones in order.
+    """Build a legend with the names of the tones in order.
 
     >>> tone_legend("offset modulo 8").swatches[:2]
     ((0, '0'), (1, '1'))
@@ -145,12 +147,12 @@ def tone_legend(text: str, names: Sequence[str] = tuple(map(str, range(TONES))))
 
 
 def hatch_legend(text: str) -> Legend:
-    """The legend of the hatch alone."""
+    """A legend that explains only the hatch."""
     return Legend("", ((OUTSIDE, text),))
 
 
 def shown(count: int, limit: int = AXIS_LIMIT) -> list[int | None]:
-    """Indices of an axis that are drawn; None is the gap in the middle.
+    """The indices of an axis that are drawn, at most `limit`, with None for the gap in the middle.
 
     >>> shown(4, 6), shown(100, 8)
     ([0, 1, 2, 3], [0, 1, 2, 3, 4, None, 98, 99])
@@ -162,8 +164,8 @@ def shown(count: int, limit: int = AXIS_LIMIT) -> list[int | None]:
 
 
 def shown_around(count: int, limit: int, wanted: Sequence[int]) -> list[int | None]:
-    """The indices of an axis that are drawn if the indices `wanted`, the most important first, must be visible; None
-    for gaps.
+    """The indices of an axis that are drawn, with None for gaps, if the indices `wanted` (the most important first)
+    must be visible.
 
     The first and the last three indices, and the neighbours of the wanted indices, are kept too.
 
@@ -189,7 +191,7 @@ def shown_around(count: int, limit: int, wanted: Sequence[int]) -> list[int | No
 def cut_note(
     rows: int, columns: int, down: Sequence[T | None], across: Sequence[T | None], what: str = "cells"
 ) -> tuple[str, ...]:
-    """The note of a table that is drawn only in part (`down` or `across` has a gap); empty if it is complete.
+    """The note on a table that is drawn only in part (`down` or `across` has a gap); empty if the table is complete.
 
     >>> cut_note(4, 100, shown(4, 8), shown(100, 8))
     ('summarised: 4 x 100 cells, of which 4 x 7 are drawn',)
@@ -201,7 +203,7 @@ def cut_note(
 
 
 def axis_limit(rows: int, columns: int, tables: int = 1) -> int:
-    """Maximum number of rows, and of columns, for each of `tables` tables in one picture.
+    """The maximum number of rows, and of columns, of each table in a picture of `tables` tables.
 
     >>> axis_limit(8, 64, 2), axis_limit(64, 64, 4), axis_limit(1000, 8)
     (64, 32, 64)
@@ -219,11 +221,11 @@ def grid(
     column_name: Callable[[T], str] = str,
     **more: Any,
 ) -> Table:
-    """The table with a cell for each index in `down` and in `across`, None in either being a gap.
+    """Build a table with a cell for each pair of indices in `down` and `across`; None in either is a gap.
 
     Args:
         cell: (index in `down`, index in `across`) -> Cell; row_name, column_name: index -> label.
-        more: the other attributes of the table.
+        more: further attributes of the `Table`.
 
     >>> [label for label in grid([0], shown(100, 8), lambda i, j: Cell(str(i + j))).column_labels][4:]
     ['4', '…', '98', '99']
@@ -237,10 +239,10 @@ def grid(
 
 
 def brackets(sizes: Sequence[int], paths: Sequence[str], indices: Sequence[int | None]) -> tuple[BracketRow, ...]:
-    """Brackets over an axis whose mode is nested: one row for each leaf above the innermost.
+    """Build the brackets over an axis of a nested mode: one row of brackets for each leaf except the innermost.
 
     Args:
-        sizes: sizes of the leaves, innermost (fastest) first; paths: their names.
+        sizes: sizes of the leaves, innermost (fastest) first. paths: names of the leaves, such as '1.0'.
         indices: the colexicographic indices that are drawn.
 
     >>> [(b.start, b.stop, b.text) for b in brackets((2, 3), ("1.0", "1.1"), [0, 1, 2, 3, 4, 5])[0].brackets]
@@ -262,7 +264,7 @@ def _groups(span: int, size: int, indices: Sequence[int | None]) -> tuple[Bracke
 
 
 def run_brackets(values: Sequence[T | None], name: Callable[[T], str] = str) -> tuple[Bracket, ...]:
-    """A bracket over each run of equal values; a run of None gets no bracket.
+    """Build a bracket over each run of equal values, except runs of None.
 
     >>> [(b.start, b.stop, b.text) for b in run_brackets([7, 7, None, 7])]
     [(0, 2, '7'), (3, 4, '7')]

@@ -1,5 +1,6 @@
-"""Pictures of tensor memory: 128 lanes, columns of 4 bytes, and the shared bytes that a copy wrote; and of the operands
-of a tcgen05.mma in both memories."""
+"""Pictures of tensor memory (128 lanes, columns of 4 bytes) with the bytes that a copy wrote there, and of the operands
+of a tcgen05.mma in shared and tensor memory.
+"""
 
 from __future__ import annotations
 
@@ -36,15 +37,17 @@ MOST_COLUMNS = 16
 
 
 def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Picture:
-    """Draw the shared byte that a copy writes to each lane and column of tensor memory.
+    """Draw the tensor memory that a copy writes; each cell shows the shared-memory byte that was copied to its lane and
+    column.
 
     Args:
-        copy: a planned copy of `cute.tmem.copy_async`, run in the emulator for the picture; a demonstration; or the
-            `sources` of a `TensorMemory`, (128, 512, 4).
+        copy: a planned copy of `cute.tmem.copy_async`, which the emulator runs for the picture; a demonstration copy;
+            or the `sources` of a `TensorMemory`, an array of shape (128, 512, 4).
     Raises:
         InvalidTypeError: the argument is something else. TmemError: the copy can't run.
 
-    Bytes are counted from the start of the shared buffer. Cells of one colour come from the same 16 bytes, modulo 128.
+    Byte numbers count from the start of the shared buffer. Cells of one colour come from the same 16-byte unit of a
+    128-byte line.
 
     >>> from cute_py.tmem import demonstration_copy
     >>> print(draw_tmem(demonstration_copy()).text.splitlines()[0])
@@ -90,7 +93,7 @@ def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Pictu
 
 
 def draw_writers(contents: TensorContents) -> Picture:
-    """Draw the instruction that wrote each cell of tensor memory last; a column of the picture stands for a range of
+    """Draw which instruction last wrote each cell of tensor memory; a column of the picture stands for a range of
     columns.
 
     Args:
@@ -128,9 +131,9 @@ OPERAND_LANES = 7
 def draw_umma(operands: UmmaOperands) -> Picture:
     """Draw how a tcgen05.mma reads its operands: addresses in shared memory, lanes and columns of tensor memory.
 
-    A table of an operand in shared memory has a cell for each unit of 16 bytes, with its address; units of one colour
-    lie in the same group of 4 banks. A table of D has the row and the column of the element in each cell of tensor
-    memory, a table of scale factors the row of A or B.
+    The table of an operand in shared memory has a cell for each 16-byte unit, with its address; units of one colour are
+    in the same group of 4 banks. In the table of D, each cell of tensor memory shows the row and column of its element.
+    In a table of scale factors, each cell shows the row of A or B.
     """
     tables = [_shared_table(read) for read in sorted(operands.reads, key=lambda one: one.name)]
     if operands.a_in_tmem:
@@ -145,7 +148,7 @@ def draw_umma(operands: UmmaOperands) -> Picture:
 
 
 def _shared_table(read: OperandRead) -> Table:
-    """An operand in shared memory: lines of it, units of 16 bytes."""
+    """Table of an operand in shared memory: lines of 16-byte units."""
     by_row = read.major is Major.K
     addresses = unit_addresses(read)
     line = "row" if by_row else "k"
@@ -174,7 +177,7 @@ def _shared_table(read: OperandRead) -> Table:
 
 
 def _tmem_table(title: str, tensor: Tensor, address: int, *, scales: bool = False) -> Table:
-    """An operand in tensor memory: lanes and columns of 4 bytes, with the first element that a cell holds."""
+    """Table of an operand in tensor memory: lanes and 4-byte columns, with the first element of each cell."""
     places = numpy.asarray(offsets(tensor.layout)).astype(numpy.int64)
     lane = lane_stride(tensor.element_type.bits)
     lanes, columns = places // lane, places % lane * tensor.element_type.bits // 32
@@ -217,7 +220,7 @@ def _tmem_table(title: str, tensor: Tensor, address: int, *, scales: bool = Fals
 def _plain_text(
     sources: NDArray[numpy.int64], base: int, columns: list[int | None], longest: int, notes: list[str]
 ) -> str:
-    """The text form of the same columns: several side by side, and slabs with equal contents only once."""
+    """Text of tensor memory: several columns side by side, and slabs of lanes with equal contents only once."""
     most = max((WIDTH - len("  0-127 | ")) // (longest + 2), 1)
     kept = [column for column in columns if column is not None]
     # A part begins where columns are left out, and where a line is full.

@@ -1,7 +1,7 @@
-"""The text of a picture: the same cells, labels and brackets in columns of characters.
+"""Render a picture as text: its cells, labels and brackets in columns of characters.
 
-A cell that lies partly outside the tensor has a `/` after its text. A table wider than a terminal is broken into
-parts one below the other; there are no colours.
+A cell that is partly outside the tensor has a `/` after its text. A table that is wider than a terminal is divided into
+parts, one below the other. The text has no colours.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ALIGNED = 8
 
 
 def _cell_text(cell: Cell | None) -> str:
-    """One line for a cell.
+    """The text of a cell on one line; an ellipsis for a gap.
 
     >>> _cell_text(Cell("T0\\nV1", inside=(0.5, 1.0))), _cell_text(None)
     ('T0 V1/', '…')
@@ -31,7 +31,7 @@ def _cell_text(cell: Cell | None) -> str:
 
 
 def table_text(table: Table) -> str:
-    """A table as text, without a newline at the end."""
+    """Render a table as text, without a newline at the end."""
     lines = wrapped([table.title], WIDTH) if table.title else []
     if table.plain_text is not None:
         return "\n".join([*lines, table.plain_text])
@@ -47,7 +47,7 @@ def table_text(table: Table) -> str:
 
 
 def _parts(table: Table, width: Sequence[int], margin: int) -> list[range]:
-    """The columns of each part.
+    """Divide the columns of a table into parts that fit a terminal.
 
     A part ends at the end of a bracket, or else after a multiple of 8 columns, so that related columns stay together.
     """
@@ -101,7 +101,7 @@ def _part(
 
 
 def _row_heads(table: Table) -> list[str]:
-    """The label of each row; the first row of a group also has the outer coordinates of nested modes."""
+    """The heading of each row: its label, and for the first row of a group also the outer coordinates."""
     wide = max((len(label) for label in table.row_labels), default=0)
     heads = [label.rjust(wide) for label in table.row_labels]
     for row_of in table.row_brackets:
@@ -129,7 +129,7 @@ def _bracket_line(row_of: BracketRow, width: Sequence[int], part: range) -> str:
 
 
 def text_of_picture(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
-    """The whole picture: its title, its tables one below the other, its notes."""
+    """The text of a picture: its title, its tables one below the other, and its notes."""
     parts = [title, *(table_text(table) for table in tables)]
     if notes:
         parts.append("\n".join(wrapped(notes, WIDTH)))

@@ -1,8 +1,8 @@
 """Pictures of the threads that hold each element: tiles with thread and value, MMAs, copies, ldmatrix.
 
-In all of them a thread-value layout maps (thread, value) to the element. The element is an index in the tile, first
-mode fastest, as `get_layoutC_TV()` and `make_layout_tv` return it, or a coordinate (m, n), as for C++'s print_latex_tv.
-T3 over V1 is value 1 of thread 3. Each thread has its own colour.
+In all pictures, a thread-value layout maps (thread, value) to an element. The element is given by its index in the
+tile, first mode fastest, as in the layouts of `get_layoutC_TV()` and `make_layout_tv`, or by its coordinate (m, n), as
+in C++'s print_latex_tv. T3 over V1 is value 1 of thread 3. Each thread has its own colour.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ ROW_OF_BITS: Final = 32
 
 
 def _legends(threads: int, cells: Iterable[Cell | None]) -> tuple[Legend, ...]:
-    """Legend entries for the colours, the hatch and `+n` that occur in the cells."""
+    """Legends of the colours, the hatch and the `+n` texts that occur in the cells."""
     colours = Legend("a colour for each thread" if threads <= DISTINCT else f"colour: thread modulo {DISTINCT}")
     shared = any(cell is not None and " +" in cell.text for cell in cells)
     more = (Legend("+1: one more thread or value holds the element", in_text=True),) if shared else ()
@@ -73,17 +73,19 @@ def _legends(threads: int, cells: Iterable[Cell | None]) -> tuple[Legend, ...]:
 
 
 def draw_tv(layout: Layout | Tensor, tile: Sizes) -> Picture:
-    """Draw a tile with thread and value in each element: T3 over V1 is value 1 of thread 3.
+    """Draw a tile with the thread and the value index in each element: T3 over V1 is value 1 of thread 3.
 
     Args:
-        layout: a layout or tensor that maps (thread, value) to the index in the tile, first mode fastest, as
-            `make_layout_tv` and `get_layoutC_TV` return it, or to the coordinate (m, n).
+        layout: a layout or tensor that maps (thread, value) to the index in the tile, first mode fastest, like the
+            layouts of `make_layout_tv` and `get_layoutC_TV`, or to the coordinate (m, n).
         tile: shape of the tile, one or two modes.
     Raises:
-        InvalidTypeError: the argument is not a layout, or maps to other elements; InvalidValueError: the layout does
-            not have two modes, the tile has more than two, or an element lies beyond the tile.
+        InvalidTypeError: the argument is not a layout, or its values are neither indices nor coordinates;
+            InvalidValueError: the layout does not have two modes, the tile has more than two, or an element lies beyond
+            the tile.
 
-    An element without a pair is hatched; an element with several pairs shows the first and the number of the others.
+    An element that no thread holds is hatched. An element with several (thread, value) pairs shows the first pair and
+    the number of further pairs.
 
     >>> from cute_py.layout.leaf import Int
     >>> from cute_py.tensor.partition import make_layout_tv
@@ -135,7 +137,7 @@ def _tv_table(title: str, layout: Layout | Tensor, holders: Holders, tile: Seque
 
 
 def _folded_table(title: str, layout: Layout, count: int, width: int) -> Table:
-    """The elements of a tile of one mode, `width` of them in a row."""
+    """Table of a tile of one mode, folded to rows of `width` elements."""
     holders, path = _holders(layout, 1, count), _path_of(layout)
     rows = -(-count // width)
     down = shown(rows, axis_limit(rows, width, 2))
@@ -159,7 +161,7 @@ def _folded_table(title: str, layout: Layout, count: int, width: int) -> Table:
 
 
 def _path_of(layout: Layout | Tensor) -> Callable[[int, int], str]:
-    """(thread, value) -> the text of the computation of its element."""
+    """Function that returns the text of the computation of the element of a (thread, value) pair."""
     plane = plane_of(layout)
     element = plane.value
     what = "its index in the tile" if coprofile(domain_of(layout)) == 0 else "its coordinate"
@@ -169,7 +171,7 @@ def _path_of(layout: Layout | Tensor) -> Callable[[int, int], str]:
 
 
 def _holders(layout: Layout | Tensor, rows: int, columns: int, beyond: bool = False) -> Holders:
-    """Element -> the pairs that hold it; an element beyond the tile is refused, or omitted."""
+    """The (thread, value) pairs that hold each element; elements beyond the tile raise an error or are omitted."""
     plane = plane_of(layout)
     threads, values = plane.down, plane.across
     if max(threads.size, 1) * max(values.size, 1) > MOST_PAIRS:
@@ -189,7 +191,7 @@ def _holders(layout: Layout | Tensor, rows: int, columns: int, beyond: bool = Fa
 
 
 def _held(name: str, pairs: Sequence[tuple[int, int]], path: Callable[[int, int], str]) -> Cell:
-    """The cell of the element `name`."""
+    """The cell of an element, with the pairs that hold it."""
     if not pairs:
         return Cell("", f"{name} belongs to no thread", None, (0.0, 1.0))
     thread, value = min(pairs)
@@ -219,7 +221,7 @@ _DRAWN: Final[tuple[Operand, ...]] = get_args(Operand)
 
 
 def draw_mma(mma: TiledMma | MmaAtom | str, *, operand: Operand | None = None) -> Picture:
-    """Draw A, B and C of an MMA: B above C, A to the left of C, with thread and value in each element.
+    """Draw A, B and C of an MMA: B above C, A to the left of C, with the thread and the value index in each element.
 
     Args:
         mma: a tiled MMA, an atom, or the name of an atom.
@@ -227,8 +229,8 @@ def draw_mma(mma: TiledMma | MmaAtom | str, *, operand: Operand | None = None) -
     Raises:
         InvalidTypeError: the argument is not an MMA. InvalidValueError: the operand does not exist.
 
-    A is (M, K), B (N, K) with K running down, and C (M, N). An operand in shared or tensor memory has no threads, so
-    its cells show the coordinate.
+    The shapes are A (M, K), B (N, K) and C (M, N); in the picture of B, K runs down. No thread holds an operand in
+    shared or tensor memory, so its cells show coordinates.
 
     >>> lines = draw_mma("SM80_16x8x8_F32F16F16F32_TN").text.splitlines()
     >>> print(lines[0])
@@ -278,7 +280,7 @@ def _labels(axis: Sequence[int | None]) -> tuple[str, ...]:
 
 
 def _elsewhere(mma: TiledMma, operand: Operand) -> str:
-    """The note that names the location of an operand that no thread holds."""
+    """The note that names the memory of an operand that no thread holds."""
     where = _ELSEWHERE.get(mma.atom.fragment_type(operand).kind)
     return f"{operand} {where}" if where else ""
 
@@ -301,7 +303,7 @@ def _operand_alone(mma: TiledMma, operand: Operand, height: int, width: int, tit
 
 
 def _operand(mma: TiledMma, operand: Operand, rows: int, columns: int) -> Callable[[int, int], Cell]:
-    """(row, column) -> the cell of an operand."""
+    """Function that returns the cell of an operand at a row and a column."""
     if mma.atom.fragment_type(operand).kind != "value":
         return lambda i, j: Cell(f"{i},{j}", f"{operand}({i},{j})")
     layout = mma.get_layout_TV(operand)
@@ -311,12 +313,11 @@ def _operand(mma: TiledMma, operand: Operand, rows: int, columns: int) -> Callab
 
 
 def draw_copy(copy: TiledCopy | CopyAtom) -> Picture:
-    """Draw the source and the destination of a tiled copy side by side, with thread and value in each element of the
-    tile.
+    """Draw the source and the destination of a tiled copy side by side, with the thread and the value index in each
+    element of the tile.
 
     Args:
-        copy: a tiled copy of a tile of one or two modes, or an atom, which is drawn with its threads and values, 16
-            bytes per row.
+        copy: a tiled copy whose tile has one or two modes, or a copy atom, which is drawn with 16 bytes per row.
     Raises:
         InvalidTypeError: the argument is not a copy; InvalidValueError: the tile has more than two modes.
 
@@ -352,14 +353,14 @@ def draw_ldmatrix(
     """Draw the addresses of ldmatrix or stmatrix: 16-byte units of shared memory with the lanes that address them.
 
     Args:
-        copy: a tiled copy whose atom reads addresses of rows of 16 bytes, such as from `make_tiled_copy_A`.
-        smem: the tile (M, K) in shared memory, offsets in elements; swizzled or not.
-        bits: width of an element; default: the width of the copy's type.
+        copy: a tiled copy of ldmatrix or stmatrix, for example the result of `make_tiled_copy_A`.
+        smem: the layout of the tile (M, K) in shared memory, with or without a swizzle; offsets in elements.
+        bits: width of an element in bits; default: the width of the copy's element type.
         step: index of the warp's instruction; warp: index of the warp.
     Raises:
         InvalidTypeError: an argument is not such a copy or layout; InvalidValueError: the step or warp does not exist.
 
-    Lanes of one colour address one 8 x 8 matrix, which is read in one pass if its rows lie in different banks; the
+    Lanes of one colour address one 8 x 8 matrix. The matrix is read in one pass if its rows are in different banks; the
     notes list the passes of each matrix.
 
     >>> import cute_py as cute
@@ -407,7 +408,7 @@ def draw_ldmatrix(
 
 
 def _addresses(copy: TiledCopy, layout: Layout | ComposedLayout, stored: bool, step: int, warp: int) -> list[int]:
-    """The offset, in elements, of each lane that gives an address."""
+    """The offset, in elements, of the address that each lane provides."""
     side: Side = "D" if stored else "S"
     shape = product_each(layout.shape)
     coordinates = make_identity_tensor(static(shape))

@@ -1,4 +1,4 @@
-"""Pictures over time: the stages of a ring, and the warps, barriers, copies and products of a run."""
+"""Pictures over time: the stages of a ring buffer, and the warps, barriers, copies and matrix products of a run."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ TICKS = 48
 
 
 def draw_pipeline(timeline: Timeline) -> Picture:
-    """Draw a ring of stages over time: a row for each stage, a column for each tick, and the state with its iteration.
+    """Draw a ring of stages over time: a row for each stage, a column for each tick, and in each cell the state of the
+    stage and its iteration.
 
-    The next minor version removes it: `draw(run.timeline())` draws a run of `run_ptx`.
+    The next minor version removes this function. Use `draw(run.timeline())` to draw a run of `run_ptx`.
 
     Args:
         timeline: the result of `Ring.simulate`.
     Raises:
         InvalidTypeError: the argument is something else.
 
-    The title of a cell has the barrier, phase and parity that the iteration waits for. The phase is the iteration
-    divided by the number of stages; the parity is its last bit, inverted for the producer.
+    The title (tooltip) of a cell has the barrier, phase and parity that the iteration waits for. The phase is the
+    iteration divided by the number of stages; the parity is its last bit, inverted for the producer.
 
     >>> import numpy
     >>> import cute_py as cute
@@ -85,14 +86,14 @@ def draw_pipeline(timeline: Timeline) -> Picture:
 
 
 def _legend(timeline: Timeline) -> Legend:
-    """The legend: the letters that occur, and the meaning of the number."""
+    """The legend: the meanings of the letters that occur, and of the number."""
     used = set("".join(timeline.states))
     swatches = tuple((tone, f"{letter} {what}") for letter, (what, tone) in STATES.items() if letter in used)
     return Legend("the number is the iteration", swatches, in_text=True)
 
 
 def _barriers(state: str, stage: int, iteration: int, depth: int) -> str:
-    """The meaning of a state, with the barrier, the phase and the parity that the thread waited for."""
+    """Text of a state, with the barrier, the phase and the parity that the thread waited for."""
     phase = iteration // depth
     full, empty = f"full[{stage}]", f"empty[{stage}]"
     if state == LOADING:
@@ -106,7 +107,7 @@ def _barriers(state: str, stage: int, iteration: int, depth: int) -> str:
 
 
 def _iterations(timeline: Timeline) -> Callable[[int, int], int | None]:
-    """(stage, tick) -> the iteration that occupies the stage since the last event that began one."""
+    """The iteration that occupies each stage at each tick: the iteration of the last event that began one."""
     begun: dict[int, list[tuple[int, int]]] = {}
     for event in timeline.events:
         if event.what != "empty":

@@ -1,11 +1,11 @@
-"""The tones of cells: 32 colours for light paper and 32 for dark paper.
+"""The tones of cells: 32 colours for light backgrounds and 32 for dark backgrounds.
 
     light: the text on them is dark        dark: the text on them is light
 
-Any two of the 32 differ by a CIEDE2000 of at least 5 for people with normal colour vision, and for people without red
-cones (protanopia) or green cones (deuteranopia). The first eight differ by at least 8, and each tone differs from the
-paper by at least 5. The text on each has a contrast of at least 4.5. `tests/draw/test_tones.py` computes all of this.
-Further tones repeat the 32.
+Any two of the 32 tones differ by at least 5 in CIEDE2000, for people with normal colour vision and for people without
+red cones (protanopia) or green cones (deuteranopia). The first eight tones differ by at least 8, and each tone differs
+from the background by at least 5. Text on a tone has a contrast ratio of at least 4.5. `tests/draw/test_tones.py`
+computes all of this. Further tones repeat the 32.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DISTINCT: Final = len(LIGHT)
 
 
 def shade(tone: int, dark: bool = False) -> str:
-    """The fill of a tone, a number of at least 0; tones repeat after 32.
+    """The fill colour of a tone, given its index of at least 0; tones repeat after 32.
 
     >>> shade(1), shade(33), shade(1, dark=True)
     ('#f2a866', '#f2a866', '#994d1c')

@@ -1,5 +1,5 @@
-"""Explanations of MMA and copy atoms and of tiled operations: the instruction, its operands, and the elements of each
-thread."""
+"""Explanations of MMA and copy atoms and of tiled operations: the instruction, its operands, and the elements that each
+thread holds."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _HOW: Final = {"value": "registers", "smem_desc": "shared memory, through a desc
 
 
 def atom_of(name: str, dtype: DTypeLike | None = None) -> MmaAtom | CopyAtom:
-    """The MMA or copy atom with a name; a template without arguments gets typical ones.
+    """Look up an MMA or copy atom by its name. A template name without arguments gets typical arguments.
 
     Args:
-        dtype: the type of a copy's values; None counts bits.
+        dtype: the type of a copy atom's values; None: the atom counts its values in bits.
     Raises:
-        InvalidValueError: no such operation; the error lists the nearest names. StaticAssertError: C++ refuses the
-            arguments.
+        InvalidValueError: CuTe has no such operation; the error lists the nearest names. StaticAssertError: CuTe C++
+            refuses the template arguments.
 
     >>> atom_of("SM75_U32x4_LDSM_N", "half").num_val_dst, atom_of("SM80_16x8x8_F16F16F16F16_TN").arch
     (8, 'sm80')
@@ -59,7 +59,7 @@ def atom_of(name: str, dtype: DTypeLike | None = None) -> MmaAtom | CopyAtom:
 
 
 def atom_text(thing: Any) -> str:
-    """The text of an atom, a tiled operation, or a thread's part of one."""
+    """Explain an atom, a tiled operation, or one thread's slice of a tiled operation."""
     if isinstance(thing, MmaAtom):
         return _mma_atom(thing)
     if isinstance(thing, CopyAtom):
@@ -72,7 +72,7 @@ def atom_text(thing: Any) -> str:
 
 
 def is_atom(thing: object) -> bool:
-    """Whether `atom_text` accepts it."""
+    """Whether `atom_text` accepts an object."""
     return isinstance(thing, (MmaAtom, CopyAtom, TiledMma, TiledCopy, ThrMma, ThrCopy))
 
 
@@ -86,7 +86,7 @@ def _named(element: ElementType | None) -> str:
 
 
 def _operand_rows(atom: MmaAtom) -> dict[str, object]:
-    """Operand -> type, memory, number of registers."""
+    """Operand -> its type, and where it is: in registers (with their number) or in memory."""
     rows: dict[str, object] = {}
     for name in OPERANDS:
         if name not in atom.types or name not in atom.registers:
@@ -102,7 +102,7 @@ def _operand_rows(atom: MmaAtom) -> dict[str, object]:
 
 
 def _holding(layout: Layout, extents: tuple[int, int], operand: str) -> list[str]:
-    """Lines such as `thread 1 C(0,2) C(0,3) ...` for the first threads."""
+    """One line per thread, such as `thread 1 C(0,2) C(0,3) ...`, for the first threads."""
     threads, values = int(size(layout[0])), int(size(layout[1]))
     lines = []
     for thread in range(min(SHOWN_THREADS, threads)):
@@ -123,7 +123,7 @@ def _extents(shape_mnk: Any, operand: str) -> tuple[int, int]:
 
 
 def _who_holds(atom: MmaAtom, layouts: dict[str, Layout], shape_mnk: Any) -> list[str]:
-    """A paragraph for each operand that threads hold."""
+    """A paragraph for each operand in registers: the elements that each thread holds."""
     lines: list[str] = []
     for operand in "ABC":
         rows, columns = _ROWS[operand]
@@ -183,7 +183,7 @@ def _tiled_mma(mma: TiledMma) -> str:
 
 
 def _instructions(mma: TiledMma, of_a_thread: bool = False) -> int:
-    """How many MMAs the tile takes, or how many each thread executes."""
+    """The number of MMA instructions for the tile, or with `of_a_thread` the number that each thread executes."""
     count = 1
     for mode in range(3):
         atoms = int(size(mma.thr_layout_vmnk[mode + 1])) if of_a_thread else 1

@@ -1,9 +1,9 @@
 """Failed assertions of CuTe in the output of a compiler or a program: the condition, the operands, and a change that
 compiles.
 
-nvcc, g++ and clang print types; here they become the layouts that CuTe prints. If the output contains the operation and
-its operands, explain runs the operation on them, so that the answer shows the actual numbers. It tries changes in the
-same way.
+nvcc, g++ and clang print types; this module converts them to layouts in CuTe's notation. If the output contains the
+operation and its operands, explain runs the operation on them, so that the answer shows the actual numbers. Changes are
+tried in the same way before they are offered.
 """
 
 from __future__ import annotations
@@ -86,14 +86,14 @@ _MAP_CONDITIONS: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """An instantiation: the function, and its template arguments as CuTe prints them."""
+    """One template instantiation: the name of the function, and its template arguments in CuTe's notation."""
 
     name: str
     types: dict[str, str]
 
 
 def _calls(text: str) -> list[_Call]:
-    """The instantiations of CuTe's functions in a text, innermost first."""
+    """The instantiations of CuTe's functions in `text`, innermost first."""
     found: list[_Call] = []
     for match in some(_INSTANCE.finditer(text), 60):
         head = match["name"].partition("[with ")[0]
@@ -124,7 +124,8 @@ _Made: TypeAlias = Layout | ComposedLayout
 
 
 def _layout(call: _Call, *names: str) -> _Made | None:
-    """The layout of template arguments: a shape and a stride, or one argument that is a layout."""
+    """Make the layout of the named template arguments, which are a shape and a stride, or one layout. None if they do
+    not give one."""
     symbols = itertools.count()
     parts = [re.sub(r"\?", lambda _: f"n{next(symbols)}", call.types.get(name, "")) for name in names]
     thing = unless_refused(parse, ":".join(parts) if len(parts) == 2 else parts[0]) if all(parts) else None
@@ -136,7 +137,7 @@ def _tree(call: _Call, name: str) -> Parsed | None:
 
 
 def _numbers(tree: Parsed | None) -> tuple[int, ...]:
-    """The sizes of a flat tuple; empty for another tree."""
+    """The sizes in an integer or a flat tuple of integers; empty for anything else."""
     items = tree if isinstance(tree, tuple) else (tree,)
     return tuple(int(item) for item in items if isinstance(item, int)) if all(isinstance(i, int) for i in items) else ()
 
@@ -163,7 +164,7 @@ def _run_composition(call: _Call) -> Outcome | None:
         return None
     lines = [f"composition(A, B) with A = {a}, B = {b}", _refusal(lambda: composition(a, b))]
     if unless_refused(composition, a, b) is not None:
-        lines.append(whether_function(a, b))
+        return [*lines, whether_function(a, b)], []
     changes = []
     whole = coalesce(a)
     sizes = _flat(b.shape)
@@ -190,6 +191,8 @@ def _run_tile_to_shape(call: _Call) -> Outcome | None:
     for i, (have, want) in enumerate(zip(sizes, wanted, strict=False)):
         if have and want % have:
             lines.append(f"mode {i}: the block has {have}, the target {want}; {have} does not divide {want}")
+    if len(lines) == 1:
+        return lines, []
     fitted = tuple(math.gcd(have, want) for have, want in zip(sizes, wanted, strict=False))
     grown = tuple(-(-want // have) * have for have, want in zip(sizes, wanted, strict=False) if have)
     changes = []
@@ -205,7 +208,7 @@ def _run_tile_to_shape(call: _Call) -> Outcome | None:
 
 def _run_divide(call: _Call) -> Outcome | None:
     layout = _layout(call, "LShape", "LStride") or _layout(call, "Shape", "Stride")
-    tiler = _tree(call, "Tiler") or _tree(call, "TShape")
+    tiler = _tree(call, "Tiler") or _tree(call, "Tile") or _tree(call, "TShape")
     if not isinstance(layout, Layout) or tiler is None:
         return None
     count, held = len(tiler) if isinstance(tiler, tuple) else 1, len(modes(layout.shape))
@@ -235,7 +238,8 @@ def _run_upcast(call: _Call) -> Outcome | None:
     pairs = zip(_flat(layout.shape), _flat(layout.stride), strict=False)
     bad = [(s, d) for s, d in pairs if d and d % n and n % d]
     lines += [f"stride {d} (of the mode of size {s}) neither divides {n} nor is a multiple of it" for s, d in bad]
-    lines += [] if bad else [_refusal(lambda: upcast(layout, n))]
+    if not bad:
+        return [*lines, _refusal(lambda: upcast(layout, n))], []
     fits = [k for k in range(min(n - 1, 64), 0, -1) if passes_check(functools.partial(upcast, layout, k))]
     changes = [f"recast by {fits[0]} at most" + (": no recast to a wider type" if fits[0] == 1 else "")] if fits else []
     padded = [-(-d // n) * n for _, d in bad[:1]]
@@ -247,7 +251,8 @@ def _flat(tree: Tree) -> tuple[int, ...]:
 
 
 def _refused(operation: Callable[..., Layout], *arguments: tuple[str, str]) -> Callable[[_Call], Outcome | None]:
-    """Run an operation on layouts, each given by a shape and a stride, without a change to offer."""
+    """Return a function that runs an operation on the layouts of a call and reports the error. Each argument names the
+    shape and the stride of one layout. No change is offered."""
 
     def run(call: _Call) -> Outcome | None:
         made = [_layout(call, *names) for names in arguments]
@@ -265,7 +270,7 @@ def _copy_operation(operation: str, dtype: str = "") -> CopyAtom | None:
 
 
 def _narrower(atom: CopyAtom) -> list[CopyAtom]:
-    """The operations of the same kind, widest first."""
+    """The copy atoms of the same kind, from the widest to the narrowest."""
     names = [name for name in COPY_ATOMS if _WIDTH.sub("", name) == _WIDTH.sub("", atom.name)]
     names += [_WIDTH.sub(f"<uint{bits}_t>", atom.name) for bits in (128, 64, 32, 16, 8) if "<" in atom.name]
     made = [
@@ -278,7 +283,7 @@ _WIDTH: Final = re.compile(r"(?<=x)[0-9]+|<.*")
 
 
 def _run_tiled_copy(call: _Call) -> Outcome | None:
-    """Explain a tiled copy with fewer threads or values than its operation."""
+    """Explain a tiled copy that has fewer threads or values than its copy atom needs."""
     atom, layout = _copy_operation(call.types.get("Copy_Atom", "")), _layout(call, "LayoutCopy_TV")
     tiler = _tree(call, "ShapeTiler_MN")
     if atom is None or atom.dtype is None or not isinstance(layout, Layout) or not isinstance(tiler, tuple):
@@ -299,7 +304,8 @@ def _run_tiled_copy(call: _Call) -> Outcome | None:
         for n, h, what in zip(need, have, ("thread", "value"), strict=True)
         if h % n
     ]
-    return lines, [*changes, *(f"a layout with {part}{' per thread' * ('value' in part)}" for part in more)]
+    offered = [*changes, *(f"a layout with {part}{' per thread' * ('value' in part)}" for part in more)]
+    return lines, offered if more else []
 
 
 def _run_copy_atom(call: _Call) -> Outcome | None:
@@ -313,6 +319,8 @@ def _run_copy_atom(call: _Call) -> Outcome | None:
         f"{atom.name} of {atom.dtype.name} reads {counted(int(atom.num_val_src), 'value')} per thread and writes "
         f"{int(atom.num_val_dst)}; the source has {held}, the destination {given}"
     ]
+    if held == int(atom.num_val_src) and given == int(atom.num_val_dst):
+        return lines, []
     fits = [one for one in _narrower(atom) if int(one.num_val_src) == held and int(one.num_val_dst) == given]
     changes = [f"{one.name}, which moves {held}" for one in fits[:1]]
     return lines, [
@@ -334,11 +342,13 @@ def _run_mma(call: _Call) -> Outcome | None:
             lines.append(
                 f"{letter}: the fragment has {counted(have, 'value')}, but {atom.name} needs {need} per thread"
             )
-    return lines, ["use fragments of the tiled MMA: partition_fragment_A, _B and _C have its sizes"]
+    offered = ["use fragments of the tiled MMA: partition_fragment_A, _B and _C have its sizes"]
+    return lines, offered if lines else []
 
 
 _RUNS: Final[dict[str, Callable[[_Call], Outcome | None]]] = {
     "composition": _run_composition,
+    "composition_impl": _run_composition,
     "tile_to_shape": _run_tile_to_shape,
     "zipped_divide": _run_divide,
     "logical_divide": _run_divide,
@@ -355,7 +365,8 @@ _RUNS: Final[dict[str, Callable[[_Call], Outcome | None]]] = {
 
 
 def run_operation(name: str, types: dict[str, str]) -> Outcome | None:
-    """Run an operation on operands that are named as C++'s template arguments; None if it can't be run."""
+    """Run an operation of CuTe on operands given by the names of its C++ template arguments; None if it can't be
+    run."""
     return _RUNS[name](_Call(name, types))
 
 
@@ -370,13 +381,39 @@ def read_compiler(text: str) -> list[Reading]:
         for i, match in enumerate(statics)
     ]
     found += [_run_time(text, match) for match in some(_RUN_TIME.finditer(text), 8) if match["condition"].strip()]
-    return found or [*_other_errors(text)]
+    return found or [*_other_errors(text)] or [*_backtrace(text)]
+
+
+def _run_first(calls: Sequence[_Call]) -> Outcome | None:
+    """Run the first operation that can be run: the function that users call, before its steps."""
+    known = [call for call in calls if call.name in _RUNS]
+    outcomes = (_RUNS[call.name](call) for call in sorted(known, key=lambda call: call.name == "composition_impl"))
+    return next((made for made in outcomes if made is not None), None)
+
+
+def _chain(calls: Sequence[_Call]) -> list[str]:
+    """The functions of a backtrace, and the operands of the outermost one."""
+    names = list(dict.fromkeys(call.name for call in calls))
+    return [f"in {' < '.join(names[:8])} (the innermost first)", *_operands(calls[-1])] if names else []
+
+
+def _backtrace(text: str) -> Iterator[Reading]:
+    """Read the instantiations of CuTe's functions in a text without the error that they belong to."""
+    places = some(_INSTANCE.finditer(text), 60)
+    calls = [call for call in _calls(text) if call.types] if places else []
+    if not calls:
+        return
+    lines, changes = _run_first(calls) or ([], [])
+    missing = ("the error before these instantiations, with its condition",)
+    kind = "Instantiations of CuTe's functions, from a compiler"
+    span = places[0].start(), max(place.end() for place in places)
+    yield Reading(kind, *span, [*_undivided(calls), *lines, *_chain(calls)], (), changes, missing)
 
 
 def _static(text: str, match: re.Match[str], end: int) -> Reading:
     notes = text[match.start() : end]
     source = _SHOWN.search(notes)
-    written = match["condition"].strip() or (source["condition"] if source else match["requirement"]) or ""
+    written = _unbroken(text, match) or (source["condition"] if source else match["requirement"]) or ""
     condition = written.strip("\"'")
     chained = "required from" in text or "instantiation of" in text
     before = text[max(0, match.start() - 6000) : match.start()] if chained else ""
@@ -388,17 +425,14 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
     lines += [f"asserted in {place}" for place in places]
     lines += _where(before + notes)
     lines += [f"{m[1]} and {m[2]}: neither divides the other" for m in some(_REMAINDER.finditer(notes), 1)]
-    outcomes = (_RUNS[call.name](call) for call in calls if call.name in _RUNS)
-    if outcome := next((made for made in outcomes if made is not None), None):
+    lines += _undivided(calls)
+    if outcome := _run_first(calls):
         more, changes = outcome
         lines += more
     else:
         more, changes = _multiples(condition, calls)
         lines += [*_compared(condition, calls), *_entries(calls), *more]
-    chain = list(dict.fromkeys(call.name for call in calls))
-    if chain:
-        lines.append(f"in {' < '.join(chain[:8])} (the innermost first)")
-    lines += _operands(calls[-1]) if calls else []
+    lines += _chain(calls)
     known = condition_id(condition)
     line = text[text.rfind("\n", 0, match.start()) + 1 : end]
     of_cute = known is not None or re.search(r"cute|cutlass", before + line, re.IGNORECASE) is not None
@@ -408,6 +442,33 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
     missing = () if calls else (notes_asked,)
     kind = f"A static assertion{' of CuTe' if of_cute else ''}, from a compiler"
     return Reading(kind, match.start(), end, lines, (broken,), changes, missing)
+
+
+_WRAPPED_REST: Final = re.compile(r'\n([^"\n]{1,300})"')
+
+
+def _unbroken(text: str, match: re.Match[str]) -> str:
+    """The message of an assertion, with the rest that a log wrapped to the next line."""
+    condition = match["condition"]
+    quoted = text[: match.start("condition")].endswith('"')
+    rest = _WRAPPED_REST.match(text, match.end()) if quoted and condition else None
+    return (condition + rest[1] if rest is not None else condition).strip()
+
+
+def _undivided(calls: Sequence[_Call]) -> list[str]:
+    """Name the two sizes that shape_div was called with, if neither divides the other."""
+    for call in calls:
+        if call.name == "shape_div":
+            a, b = (_static_size(call.types.get(name, "")) for name in ("IntTupleA", "IntTupleB"))
+            if a and b and a % b and b % a:
+                return [f"{a} and {b}: neither divides the other"]
+    return []
+
+
+def _static_size(text: str) -> int:
+    """A static size as CuTe prints it; 0 for another text."""
+    digits = text.removeprefix("_")
+    return int(digits) if digits.isdecimal() and len(digits) < 19 else 0
 
 
 _SIDE: Final = r"(?P<f{0}>size|rank|cosize)(?:<(?P<mode{0}>[0-9]{{1,2}})>)?\((?P<name{0}>\w+)\)"
@@ -440,7 +501,8 @@ _MULTIPLE: Final = re.compile(
 
 
 def _multiples(condition: str, calls: Sequence[_Call]) -> tuple[list[str], list[str]]:
-    """Explain a block of shared memory that no layout atom of wgmma divides: (both numbers, the change)."""
+    """Explain a block size that is not a multiple of any shared-memory layout atom of wgmma. Return a line with both
+    sizes, and the change."""
     for match, call in itertools.product(some(_MULTIPLE.finditer(condition), 1), calls):
         have, bits = call.types.get(match["name"], "").removeprefix("_"), type_bits(call.types.get(match["type"], ""))
         if have.isdecimal() and bits in (8, 16, 32, 64):
@@ -452,7 +514,7 @@ def _multiples(condition: str, calls: Sequence[_Call]) -> tuple[list[str], list[
 
 
 def _entries(calls: Sequence[_Call]) -> list[str]:
-    """Count the entries of a tile's tiler and coordinate, if the coordinate has more."""
+    """One line with the numbers of entries of a tiler and of its coordinate, if the coordinate has more entries."""
     for types in (call.types for call in calls if {"Tiler", "Coord"} <= call.types.keys()):
         tiler, coord = (len(split_operands(types[name].removeprefix("("))) for name in ("Tiler", "Coord"))
         if coord > tiler:
@@ -461,7 +523,8 @@ def _entries(calls: Sequence[_Call]) -> list[str]:
 
 
 def _layout_named(name: str, calls: Sequence[_Call]) -> Layout | None:
-    """The layout of an operand, from the template argument that is named after it: ALayout for A, SrcLayout for src."""
+    """The layout of an operand, from the template argument with the operand's name: ALayout for A, SrcLayout for
+    src."""
     for call in calls:
         for key in call.types:
             if key.lower() in (f"{name.lower()}layout", f"{name.lower()[:1]}layout", f"layout{name.lower()}"):
@@ -472,7 +535,7 @@ def _layout_named(name: str, calls: Sequence[_Call]) -> Layout | None:
 
 
 def _place(text: str, match: re.Match[str]) -> list[str]:
-    """The file and line that begin the line of a match, if they do."""
+    """The file and line number at the beginning of the line of a match, if the line begins with them."""
     begin = text.rfind("\n", 0, match.start()) + 1
     found = _PLACE.match(text[begin : min(match.start(), begin + 600)])
     return [_named(found)] if found else []
@@ -483,14 +546,14 @@ def _named(found: re.Match[str]) -> str:
 
 
 def _where(notes: str) -> list[str]:
-    """The location in the user's source."""
+    """One line with the innermost location in the user's own source, outside CuTe and CUTLASS."""
     places = [(m["file"] or m["gfile"], m["line"] or m["gline"]) for m in some(_USER.finditer(notes))]
     own = [place for place in places if "cute/" not in place[0] and "cutlass" not in place[0]]
     return [f"called at line {own[-1][1]} of {own[-1][0]}"] if own else []
 
 
 def _operands(call: _Call) -> list[str]:
-    """The template arguments of the outermost call; shapes and strides are joined to layouts."""
+    """One line with the template arguments of a call, in which each shape is joined with its stride to a layout."""
     types, lines = dict(call.types), []
     for name in list(types):
         other = name.replace("Shape", "Stride")
@@ -527,8 +590,8 @@ def _run_time(text: str, match: re.Match[str]) -> Reading:
 
 
 def _map_rule(rule: str, argument: str, mode: int | None, types: dict[str, str]) -> Diagnostic:
-    """The rule of tensor maps that an assertion of make_tma_copy_desc checks, with the number if the types contain
-    it."""
+    """The tensor-map rule that an assertion of make_tma_copy_desc checks, as a diagnostic. It has the value if the
+    types contain it."""
     row = BY_NAME[rule]
     where = argument if mode is None else f"{argument}[{mode - 1 if argument == 'globalStrides' else mode}]"
     value: int | None = None
@@ -551,7 +614,7 @@ def _static_sizes(text: str) -> list[int]:
 
 
 def _map_operands(types: dict[str, str]) -> list[str]:
-    """Read element type, layout, box and swizzle of the map from the types of make_tma_copy_desc."""
+    """Lines with the element type, layout, box and swizzle of the tensor map, from the types of make_tma_copy_desc."""
     lines = []
     if kind := types.get("TmaInternalType"):
         lines.append(f"element type {kind}")
@@ -568,7 +631,7 @@ def _map_operands(types: dict[str, str]) -> list[str]:
 
 
 def _advice(broken: Diagnostic, types: dict[str, str]) -> list[str]:
-    """The change for an assertion whose types contain its numbers; a box is tried with the element type."""
+    """The change for a broken tensor-map rule, if the types contain the numbers that it needs."""
     if broken.rule == "box" and broken.value is not None and broken.value > bounds("box")[1]:
         part = next(n for n in range(bounds("box")[1], 0, -1) if broken.value % n == 0)
         return [f"use a box of {part} along mode {broken.mode}, with {broken.value // part} instructions per tile"]

@@ -1,4 +1,4 @@
-"""Explanation of a composition, and a check whether it equals the composed function.
+"""Explain a composition, and check whether its result equals the composed function.
 
 CuTe C++ computes composition(A, B) by divisions whose conditions are not sufficient: even if they hold, the result R
 may differ from A(B(i)) when B's steps do not divide A's modes. Every explanation of a composition ends with this
@@ -25,7 +25,7 @@ from cute_py.notation.parse import parse
 
 
 def whether_function(left: LayoutLike, right: Tiler) -> str:
-    """One sentence: is composition(left, right) the function left(right(i))?
+    """One sentence that states whether composition(left, right) is the function left(right(i)).
 
     >>> from cute_py import Int, Layout
     >>> a = Layout((Int(6), Int(4)), (Int(4), Int(1)))
@@ -45,9 +45,10 @@ def whether_function(left: LayoutLike, right: Tiler) -> str:
 
 
 def static_lines(operation: Callable[..., Any], *operands: Any) -> list[str]:
-    """Result of the operation with static operands, if it differs from the result with run-time numbers.
+    """One line with the result for static operands, if it differs from the result for run-time operands.
 
-    CuTe C++ does not know run-time numbers at compile time, so it neither merges nor inverts their modes.
+    CuTe C++ does not know run-time sizes and strides at compile time, so it neither merges nor inverts the modes that
+    have them.
     """
     if not all(isinstance(x, (int, tuple)) or (isinstance(x, Layout) and has_numbers(x)) for x in operands):
         return []
@@ -89,12 +90,43 @@ def spelled_composition(text: str) -> str | None:
         return f"{head}\nis refused: {error}"
 
 
+_SOURCE: Final = re.compile(r"\s*(?:cute::)?(composition|tile_to_shape)\s?\((.{1,4000})\)\s*", re.DOTALL)
+_ATOM: Final = re.compile(r"\s*(?:cute::)?(?:GMMA|UMMA)::Layout_\w{1,40}_Atom<[\w:]{1,80}>\s?\{\}\s*")
+_ANGLES: Final = str.maketrans("<>", "[]")
+_BACK: Final = str.maketrans("[]", "<>")
+
+
+def source_layout(text: str) -> Any:
+    """Evaluate an expression of C++ source: composition, tile_to_shape, a layout atom of wgmma, or what `parse` reads.
+
+    Raises:
+        CuteError: a part is not static or not known, or the operation refuses its operands.
+
+    >>> print(source_layout("tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{}, Shape<_128,_64>{})"))
+    Sw<3,4,3> o smem_ptr[16b](unset) o ((_8,_16),(_64,_1)):((_64,_512),(_1,_0))
+    """
+    from cute_py.atom.smem_layouts import gmma_layout, umma_layout
+    from cute_py.layout.tiling import tile_to_shape
+    from cute_py.notation.argument_lists import split_operands
+
+    if _ATOM.fullmatch(text):
+        name = text.strip().removesuffix("{}").strip().removeprefix("cute::")
+        return (gmma_layout if name.startswith("GMMA") else umma_layout)(name)
+    found = _SOURCE.fullmatch(text)
+    parts = [part for part in split_operands(found[2].translate(_ANGLES)) if part] if found is not None else []
+    if found is None or len(parts) not in (2, 2 + (found[1] == "tile_to_shape")):
+        return parse(text.strip().removeprefix("cute::"))
+    operands = [source_layout(part.translate(_BACK)) for part in parts]
+    operation: Callable[..., Any] = composition if found[1] == "composition" else tile_to_shape
+    return operation(*operands)
+
+
 _CALL: Final = re.compile(r"\s*(?:explain\(\s*(?=\w+\s*,))?(?:cute(?:_py)?(?:\.|::))?(\w{1,40})\s*[(,](.{1,4000})\)\s*")
 """A call such as `nullspace((4,8):(0,1))` or `explain(nullspace, (4,8):(0,1))`."""
 
 
 def spelled_call(text: str) -> str | None:
-    """The steps and the result of a call of the layout algebra that a text spells; None of any other text.
+    """Explain a string that is a call of the layout algebra: its steps and its result. None for any other string.
 
     >>> print(spelled_call("max_common_vector((_4,_8):(_1,_4), (_4,_8):(_1,_8))"))
     max_common_vector((_4,_8):(_1,_4), (_4,_8):(_1,_8))

@@ -1,7 +1,8 @@
-"""Read errors of the CUDA driver, the CUDA runtime and compute-sanitizer in a text.
+"""Read errors of the CUDA driver, the CUDA runtime and compute-sanitizer in pasted text.
 
-An error has a number, two names and a message. A row of `rows/cuda_errors.toml` lists them, and a term of `reasons`
-gives the meaning. Addresses in the text (`smem + 16`) are checked against the alignment that their object needs.
+Each error has a number, two names and a message. `rows/cuda_errors.toml` has one row per error, and a term of `reasons`
+gives its meaning. Addresses in the text (`smem + 16`) are checked for the alignment that the object at the address
+needs.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from cute_py.tma.descriptor.limits import GPUS, STORE_UNIT
 
 @dataclass(frozen=True, slots=True)
 class CudaError:
-    """One CUDA error: its number and names, and its causes in a program with TMA.
+    """One CUDA error: its number, its names, and its causes in a program that uses TMA.
 
     Attributes:
-        rule: the driver's name; runtime: the runtime's; message: what both print, in any case.
+        rule: the driver's name for the error; runtime: the runtime's name; message: the message of both, in upper or
+            lower case.
         logged: a pattern of the kernel module's line in the system log.
-        exceptions: number and title of the cuda-gdb exceptions at which a kernel with this error stops.
-        causes: mistakes in a kernel with TMA that CUDA reports as this error, the most common first.
-        refused: the meaning as a result of cuTensorMapEncode*.
+        exceptions: number and title of the cuda-gdb exceptions that stop a kernel with this error.
+        causes: mistakes in TMA kernels that CUDA reports as this error, the most common first.
+        refused: the meaning of this error as the result of cuTensorMapEncode*.
     """
 
     number: int
@@ -41,13 +43,13 @@ class CudaError:
     refused: str = ""
 
     def find(self, text: str) -> re.Match[str] | None:
-        """The first match of the error in a text."""
+        """The first match of the error in `text`."""
         return error_pattern(self).search(text)
 
 
 @functools.cache
 def error_pattern(error: CudaError) -> re.Pattern[str]:
-    """Its rule, names, message and number, as programs print them."""
+    """A pattern that matches the names, the message and the number of an error, as programs print them."""
     names = f"{error.rule}|{error.runtime}\\b|{re.escape(error.message)}(?! on | happened)"
     names += f"|{error.logged}" if error.logged else ""
     for exception, _, title in (one.partition(" ") for one in error.exceptions):
@@ -72,6 +74,11 @@ _SANITIZER: Final = re.compile(
     re.IGNORECASE,
 )
 _AT: Final = re.compile(r"(?<!=)=++\s{0,80}+at (?:0x[0-9a-f]{1,100} in )?(?P<where>[^\n]{1,300})")
+_IN_TMA: Final = re.compile(
+    r"SM[0-9]{2,3}_\w{0,80}TMA_\w{1,80}::|copy_sm[0-9]{2,3}_tma|UTMA[A-Z]{2,6}|async_bulk|\btma::", re.IGNORECASE
+)
+"""Matches the place of a TMA instruction, in contrast to a place in a kernel whose name or arguments mention TMA."""
+_BEYOND_SHARED: Final = re.compile(r"Out-of-range shared or local", re.IGNORECASE)
 _FAULT: Final = re.compile(r"Address (?P<address>0x[0-9a-fA-F]{1,16}) is (?P<why>[^\n]{1,160})")
 _OFFSET: Final = re.compile(
     r"(?P<what>smem|shared|destination|dst|source|src|stage|tile|bar(?:rier)?|mbar(?:rier)?|map|desc(?:riptor)?|tensor_?map|"
@@ -151,21 +158,31 @@ _REFUSED_WITHOUT: Final = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """Pattern for such output without a result code: the name of the map, or nothing."""
-_EARLIER: Final = (700, 702, 715, 716, 717, 719)
+EARLIER: Final = (700, 702, 715, 716, 717, 719)
+"""Errors of a kernel that a later call reports."""
+
+
+def refused_code(text: str) -> int:
+    """The result of cuTensorMapEncode* that a text gives as a number or as a message; -1 if it gives none.
+
+    >>> refused_code("Failed to initialize the TMA descriptor 700"), refused_code("box 700")
+    (700, -1)
+    """
+    if (refused := _REFUSED.search(text)) is None:
+        return -1
+    code = _REFUSED_CODE.search(text)
+    said = [row for row in ERRORS if row.message.lower() in text[refused.end() : refused.end() + 200].lower()]
+    return int(code[1]) if code is not None else said[0].number if said else -1
 
 
 def refused_why(text: str) -> list[str]:
-    """Explain the result of cuTensorMapEncode* that a text gives as a number or as a message."""
-    if (refused := _REFUSED.search(text)) is None:
-        return []
-    code = _REFUSED_CODE.search(text)
-    said = [row for row in ERRORS if row.message.lower() in text[refused.end() : refused.end() + 200].lower()]
-    number = int(code[1]) if code is not None else said[0].number if said else -1
+    """Explain the result of cuTensorMapEncode* in `text`, which may be a number or a message."""
+    number = refused_code(text)
     return [f"the driver returned {number}: {why}"] if (why := result_of_encode(number)) else []
 
 
 def refused_at(text: str) -> list[tuple[int, int]]:
-    """Find the results of cuTensorMapEncode* in a text, with their numbers."""
+    """The spans of the numeric results of cuTensorMapEncode* in `text`."""
     return [match.span() for match in some(_REFUSED_CODE.finditer(text))]
 
 
@@ -182,7 +199,8 @@ def result_of_encode(number: int) -> str:
 
 
 def read_errors(text: str) -> list[Reading]:
-    """Read every CUDA error in a text, with its possible causes in a program with TMA; then the sanitizer's reports."""
+    """Read every CUDA error in `text`, with its possible causes in a program that uses TMA; then read the reports of
+    compute-sanitizer."""
     sanitizer = [*_sanitizer(text)]
     if sanitizer:
         return sanitizer
@@ -254,13 +272,13 @@ def _error(text: str, span: tuple[int, int], row: CudaError) -> Reading:
     lines += _causes(text, row.number, bool(broken))
     aligned = [f"align {d.argument} to {d.facts['alignment']} bytes" for d in broken if "alignment" in d.facts]
     changes = list(dict.fromkeys(aligned))
-    of_kernel = not broken and row.number in (*_EARLIER, 999)
+    of_kernel = not broken and row.number in (*EARLIER, 999)
     missing = ("the instruction and its operands: address, coordinates, map",) if of_kernel else ()
     return Reading(f"{name}, a CUDA error", *span, lines, broken, changes, missing)
 
 
 def _offsets(text: str) -> Iterator[Diagnostic]:
-    """Check addresses that a text gives as a base and an offset against the alignment that their object needs."""
+    """Check addresses written as a base and an offset for the alignment that the object at the address needs."""
     for match in some(_OFFSET.finditer(text), 8):
         what, offset = match["what"].lower(), int(match["offset"], 16 if "x" in match["offset"].lower() else 10)
         alignment, rule = next((bytes_, text_) for name, bytes_, text_ in _ALIGNMENTS if name.search(what))
@@ -273,7 +291,7 @@ def _offsets(text: str) -> Iterator[Diagnostic]:
 
 
 def _addresses(text: str) -> Iterator[Diagnostic]:
-    """Check printed addresses of maps and barriers against their alignment."""
+    """Check the alignment of printed addresses of tensor maps and barriers."""
     for match in some(_ADDRESS.finditer(text), 8):
         what, address = match["what"].lower(), int(match["hex"] or match["address"], 16)
         alignment, rule = next((bytes_, text_) for name, bytes_, text_ in _ALIGNMENTS if name.search(what))
@@ -283,7 +301,8 @@ def _addresses(text: str) -> Iterator[Diagnostic]:
 
 
 def _misplaced(what: str, found: str, alignment: int) -> Diagnostic:
-    """The rule for an address that is not aligned; the reason for a tile differs from that for a map or a barrier."""
+    """Make the diagnostic of a misaligned address. A tile in shared memory breaks another rule than a map or a
+    barrier."""
     tile = alignment >= _ALIGNMENTS[-1][1]
     rule = "shared-memory address" if tile else "alignment"
     return Diagnostic(rule, what, text=found, source="PTX ISA", facts={"alignment": alignment})
@@ -352,8 +371,8 @@ REGISTERS: Final = 1 << 16
 
 
 def most_threads(registers: int) -> int:
-    """The most threads of a block, in whole warpgroups, if each thread has this many registers. Hardware allocates
-    registers in multiples of 8.
+    """The largest number of threads in a block, in whole warpgroups, if each thread has this many registers. The
+    hardware allocates registers in multiples of 8.
 
     >>> most_threads(168), most_threads(24)
     (384, 1024)
@@ -367,7 +386,7 @@ _NOT_INITIALISED: Final = (
 
 
 def _causes(text: str, number: int, known: bool) -> list[str]:
-    """The causes of an error that fit a text. `known`: the text contains a broken rule."""
+    """The causes of an error that fit `text`. `known`: whether the text already shows a broken rule."""
     asked = [int(n) for n in re.findall(r"\b([0-9]{5,7})\b", text)] if number == 701 else []
     over = [f"the launch requests {n} bytes" for n in asked if SHARED_AT_ONCE < n < 1 << 22]
     if number == 700 and re.search("cluster out-of-range", text, re.IGNORECASE):
@@ -429,9 +448,10 @@ def _sanitizer(text: str) -> Iterator[Reading]:
             yield Reading("A report of compute-sanitizer", match.start(), end, [*lines, *meaning])
             continue
         row = next(row for row in ERRORS if row.number == number)
-        of_tma = where is not None and re.search("tma|tensormap", where["where"], re.IGNORECASE) is not None
-        if number == 700 and (match["space"] == "shared" or (match["space"] == "global" and not of_tma)):
-            beyond, needed = _BEYOND[match["space"]]
+        of_tma = where is not None and _IN_TMA.search(where["where"]) is not None
+        space = match["space"] or ("shared" if _BEYOND_SHARED.match(what) else "")
+        if number == 700 and (space == "shared" or (space == "global" and not of_tma)):
+            beyond, needed = _BEYOND[space]
             lines.append(beyond)
             yield Reading("A report of compute-sanitizer", match.start(), end, lines, broken, missing=(needed,))
             continue

@@ -1,9 +1,9 @@
-"""Texts for the definitions of this library: functions, classes, enums, modules, constants, and objects without a
+"""Explain the definitions of this library: functions, classes, enums, modules, constants, and objects without a
 docstring (rows of tables, members of enums).
 
-The text consists of the docstring, with shapes, units, errors and source; the signature, fields, members and values
-from the code; and the public name. A constant (a number, a string, a table) has no docstring in Python, so its text is
-the string below it in the source, and its rows.
+An explanation consists of the docstring, with shapes, units, errors and source; the signature, fields, members and
+values from the code; and the public name. A constant (a number, a string, a table) has no docstring in Python, so its
+explanation is the string below its assignment in the source, and its rows.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ KNOWN: Final = {"__version__": "The version of this library; CHANGELOG.md lists 
 
 
 def is_ours(thing: Thing) -> bool:
-    """A class or function of this library."""
+    """Whether an object is a class or function of this library."""
     return (getattr(thing, "__module__", "") or "").split(".")[0] == "cute_py"
 
 
@@ -73,7 +73,7 @@ def first_sentence(thing: Thing) -> str:
 
 
 def one_line(value: Thing) -> str:
-    """A value on one line; sequences entry by entry."""
+    """A value as one line; a sequence is printed entry by entry."""
     if isinstance(value, dict):
         return ", ".join(f"{k}: {v}" for k, v in list(value.items())[:MOST])
     if isinstance(value, (tuple, list, frozenset, set)) and not hasattr(value, "_fields"):
@@ -84,7 +84,7 @@ def one_line(value: Thing) -> str:
 
 
 def first_part(text: str) -> str:
-    """At most the first LONGEST characters.
+    """A string shortened to at most LONGEST characters.
 
     >>> len(first_part("x" * 1000))
     160
@@ -93,7 +93,7 @@ def first_part(text: str) -> str:
 
 
 def listed(title: str, rows: list[tuple[str, str]]) -> str:
-    """A title, and `name : text` lines below it; empty if there are no rows."""
+    """A title with `name : text` lines below it; an empty string if there are no rows."""
     if not rows:
         return ""
     width = max(len(name) for name, _ in rows)
@@ -101,7 +101,8 @@ def listed(title: str, rows: list[tuple[str, str]]) -> str:
 
 
 def filled(label: str, text: str) -> str:
-    """A label followed by a text, in lines of at most WIDTH characters; later lines are aligned with the text.
+    """A label followed by `text`, in lines of at most WIDTH characters; later lines are aligned with the first word of
+    `text`.
 
     >>> print(filled("  why : ", "word " * 24))
       why : word word word word word word word word word word word word word word word word word word word word
@@ -118,7 +119,7 @@ def _paragraphs(*parts: str) -> str:
 
 
 def names_of(package: str) -> list[str]:
-    """The public names of a package; for a module without a list, the names that it defines."""
+    """The public names of a package; for a module without `__all__`, the names that it defines."""
     module = importlib.import_module(package)
     public = getattr(module, "__all__", None)
     if public is not None:
@@ -128,7 +129,7 @@ def names_of(package: str) -> list[str]:
 
 
 def dotted_names() -> Iterator[tuple[str, str, str]]:
-    """(dotted name, package, name) of all public names; a package is imported when its first name is requested."""
+    """Yield (dotted name, package, name) for each public name. A package is imported when its first name is needed."""
     for package in PACKAGES:
         try:
             names = names_of(package)
@@ -139,7 +140,7 @@ def dotted_names() -> Iterator[tuple[str, str, str]]:
 
 
 def public_objects(*wanted: str) -> Iterator[tuple[str, Thing]]:
-    """(dotted name, object) of all public objects, without names of optional packages that are not installed.
+    """(dotted name, object) of all public objects, except those that need an optional package that is not installed.
 
     wanted: the last parts of the wanted names. The default is all names, which imports the whole library.
     """
@@ -151,8 +152,8 @@ def public_objects(*wanted: str) -> Iterator[tuple[str, Thing]]:
 
 @functools.cache
 def public_names() -> dict[int, str]:
-    """id of an object -> `cute_py.` and its public name. The ids stay valid, because objects of modules are never
-    freed."""
+    """The id of each public object -> its public name, with the prefix `cute_py.`. The ids stay valid, because the
+    objects of modules are never freed."""
     found: dict[int, str] = {}
     for name, value in public_objects():
         if not isinstance(value, (int, str)) or is_ours(type(value)):
@@ -161,7 +162,8 @@ def public_names() -> dict[int, str]:
 
 
 def public_name(thing: Thing) -> str | None:
-    """`cute_py.` and the public name of an object. An object with a `__name__` is looked up by it."""
+    """The public name of an object, with the prefix `cute_py.`. An object with a `__name__` is looked up by that
+    name."""
     named = getattr(thing, "__name__", None)
     for name, value in public_objects(named) if isinstance(named, str) and "." not in named else ():
         if value is thing:
@@ -170,7 +172,8 @@ def public_name(thing: Thing) -> str | None:
 
 
 def found_by_name(text: str) -> tuple[str, Thing] | None:
-    """(name, object) for a public name, with or without its package: "tma.RULES", "composition"; or None."""
+    """(name, object) for a public name, with or without its package ("tma.RULES", "composition"); None for any other
+    string."""
     if not all(part.isidentifier() for part in text.split(".")):
         return None
     wanted = text.removeprefix("cute_py.").removeprefix("cute.")
@@ -188,7 +191,8 @@ def found_by_name(text: str) -> tuple[str, Thing] | None:
 
 
 def is_function(thing: Thing) -> bool:
-    """A function of this library, or a wrapper of one (a cached function, a strategy of the tests)."""
+    """Whether an object is a function of this library, or a wrapper of one (a cached function, a hypothesis
+    strategy)."""
     inner = getattr(thing, "__wrapped__", thing)
     return inspect.isroutine(inner) and (is_ours(inner) or id(thing) in public_names())
 
@@ -267,7 +271,7 @@ def _public_members(kind: type) -> Iterator[tuple[str, Thing]]:
 
 
 def instance_text(thing: Thing) -> str:
-    """The text of the object, the description of its class, and its values."""
+    """Explain an instance: its str, the docstring of its class, and its values."""
     kind, doc, printed = type(thing).__name__, inspect.getdoc(type(thing)), str(thing)
     nameless = f"{kind} object at 0x" in printed
     rows = [("value", str(int(thing)))] if isinstance(thing, int) else values_of(thing)
@@ -281,7 +285,7 @@ def instance_text(thing: Thing) -> str:
 
 
 def member_text(member: enum.Enum) -> str:
-    """A member of an enum: its value, its enum, and the row of the table that describes the member."""
+    """Explain a member of an enum: its value, its enum, and the table row that describes the member."""
     kind, row = type(member), row_of(member)
     others = [other.name for other in kind if other is not member]
     return _paragraphs(
@@ -293,7 +297,7 @@ def member_text(member: enum.Enum) -> str:
 
 
 def row_of(member: enum.Enum) -> Thing:
-    """The row that describes a member: its `row` attribute, or the row of a public table that contains it."""
+    """The table row that describes a member: its `row` attribute, or the row of a public table with this member."""
     own = getattr(member, "row", None)
     if is_dataclass(own):
         return own
@@ -308,7 +312,7 @@ def row_of(member: enum.Enum) -> Thing:
 
 
 def picture_text(picture: Picture) -> str:
-    """A picture: its title, the number of cells, the meaning of the colours, and its text."""
+    """Explain a picture: its title, the number of cells, the meaning of the colours, and its text form."""
     legends = [legend for table in picture.tables for legend in table.used_legends]
     said = [
         f"  {e.text}{': ' if e.text and e.swatches else ''}{', '.join(name for _, name in e.swatches)}" for e in legends
@@ -343,7 +347,7 @@ def values_of(thing: Thing) -> list[tuple[str, str]]:
 
 
 def is_constant(thing: Thing) -> bool:
-    """A table, a union of types, or a plain value that a public name stands for."""
+    """Whether an object is a public constant: a table, a union of types, or a plain value with a public name."""
     if isinstance(thing, (tuple, dict)) or type(thing).__name__ == "UnionType":
         return id(thing) in public_names() or _is_rows(thing)
     if isinstance(thing, (int, str)) and not is_ours(type(thing)) and not isinstance(thing, bool):
@@ -358,13 +362,13 @@ def _same(one: Thing, other: Thing) -> bool:
 
 
 def _is_rows(thing: Thing) -> bool:
-    """A tuple of rows of this library, all of one class."""
+    """Whether an object is a table: a tuple of rows of this library, all of one class."""
     kinds = {type(entry) for entry in thing} if isinstance(thing, tuple) and thing else set()
     return len(kinds) == 1 and is_ours(kind := kinds.pop()) and is_dataclass(kind)
 
 
 def constant_text(name: str | None, value: Thing) -> str:
-    """The public names of a constant, its text in the source, and its rows."""
+    """Explain a constant: its public names, its docstring in the source, and its rows."""
     names = [name] if name else [n for n, other in public_objects() if _same(other, value)]
     title = " = ".join([f"cute_py.{n}" for n in names] or [f"{len(value)} rows"])
     parts = [f"{title} = {value!r}" if isinstance(value, (int, str)) else title]
@@ -389,7 +393,7 @@ def _rest(count: int) -> list[str]:
 
 
 def _row_name(row: Thing) -> str:
-    """The fields that identify a row, and the beginning of the others."""
+    """A row on one line: its fields without the source, shortened."""
     if not is_dataclass(row) or not is_ours(type(row)):
         return first_part(one_line(row))
     held = [(f.name, getattr(row, f.name)) for f in fields(row) if f.name != "source"]
@@ -397,7 +401,8 @@ def _row_name(row: Thing) -> str:
 
 
 def source_text(name: str, value: Thing) -> str:
-    """The string below the assignment of a name in the source, or the first paragraph of the module that defines it."""
+    """The string below the assignment of a name in the source; without one, the first paragraph of the docstring of the
+    module that defines the name."""
     for module in [m for n, m in sorted(sys.modules.items()) if n.startswith("cute_py.")]:
         if vars(module).get(name, _NOTHING) is not value or hasattr(module, "__path__"):
             continue
@@ -412,7 +417,7 @@ _NOTHING = object()
 
 @functools.cache
 def _below(module: str, name: str) -> tuple[bool, str]:
-    """(is the name assigned at the top of this module?, the text below)."""
+    """(whether the name is assigned at the top level of this module, the string below the assignment)."""
     try:
         body = ast.parse(inspect.getsource(sys.modules[module])).body
     except (OSError, TypeError):

@@ -1,6 +1,6 @@
-"""explain: choose the text for an object, and build it.
+"""`explain`: choose the explanation for an object, and build it.
 
-An `Explanation` is a string in a terminal; a notebook shows it with headings, lists of facts and code blocks.
+An `Explanation` is a string; a notebook displays it with headings, lists of facts and code blocks.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _PRE = 'style="margin:.2em 0 .6em 1em;white-space:pre-wrap;overflow-wrap:anywher
 
 
 class Explanation(str):
-    """The text of `explain`. It is a string; a notebook shows its HTML form.
+    """The result of `explain`: a string, which a notebook displays as HTML.
 
     >>> text = Explanation("4:1\\n\\nIn all\\n  4 elements")
     >>> print(text.splitlines()[0], len(text) == len(str(text)))
@@ -79,7 +79,8 @@ class Explanation(str):
 
 
 def _block(text: str) -> str:
-    """Render a paragraph: lines without indentation are prose; all others, and all from `>>>` on, keep their form."""
+    """Render a paragraph as HTML. Lines without indentation are prose; indented lines, and all lines from the first
+    `>>>` on, keep their format."""
     lines = text.split("\n")
     code_from = next((i for i, line in enumerate(lines) if line.startswith(">>> ")), len(lines))
     out = []
@@ -93,8 +94,8 @@ def explain(thing: Thing, *operands: Thing) -> Explanation:
     """Explain an object, or the effect of an operation on its operands.
 
     `explain(composition, a, b)` lists the steps of `composition(a, b)` with their values; `cute.steps` gives them as
-    data. For a function, class or table it returns the definition; for an error, its long form: the rule, the reason
-    for the rule, its source, and the change.
+    data. For a function, class or table it returns the definition; for an error, it returns the long form: the rule,
+    the reason for the rule, its source, and a change that fixes the error.
 
     Args:
         thing: a layout, a composed layout, a swizzle, a tensor, an atom or its name, a tiled operation, a tensor map (a
@@ -140,7 +141,7 @@ def _of_text(text: str) -> Explanation:
 
 
 def _of_other_text(text: str) -> Explanation:
-    """Explain a string, even if it also names an order of scales."""
+    """Explain a string without treating it as the name of an order of scales."""
     from cute_py.explanation.rows.terms import word_of
 
     if text.strip().upper() in ("LBO", "SBO"):
@@ -199,7 +200,7 @@ _ATOM_NAME: Final = re.compile(
 
 
 class _Recogniser(NamedTuple):
-    """A function `text -> readings`. It is imported when a text contains its cue."""
+    """A function `text -> readings`, by its module and name. It is imported when a text matches its cue."""
 
     module: str
     name: str
@@ -211,7 +212,11 @@ def _recogniser(module: str, name: str, cue: str = "") -> _Recogniser:
 
 
 _RECOGNISERS: Final[tuple[_Recogniser, ...]] = (
-    _recogniser("triton_pastes", "read_triton_layouts", r"#(?:ttg|triton|gluon|ttng)|Layout\(|-> \(|is a size 1"),
+    _recogniser(
+        "triton_pastes",
+        "read_triton_layouts",
+        r"#(?:ttg|triton|gluon|ttng)|Layout\(|-> \(|is a size 1|sizePerThread|x\w{1,40}, #",
+    ),
     _recogniser("rows.scaled_products", "read_scaled_products", "Invalid scaling configuration"),
     _recogniser("map_pastes", "read_maps", r"[0-9]"),
     _recogniser("messages", "read_messages"),
@@ -223,21 +228,22 @@ _RECOGNISERS: Final[tuple[_Recogniser, ...]] = (
     ),
     _recogniser("dsl_pastes", "read_dsl"),
     _recogniser("messages", "read_steps"),
-    _recogniser("compiler_pastes", "read_compiler", "assert|error:"),
-    _recogniser("ptx_pastes", "read_instructions", r";|ptxas|wgmma|warpgroup|setmaxnreg|spill|[0-9] bytes smem"),
+    _recogniser("compiler_pastes", "read_compiler", "assert|error:|instantiation of"),
+    _recogniser("ptx_pastes", "read_instructions", r";|ptxas|Advisory|wgmma|warpgroup|setmaxnreg|spill|bytes smem"),
     _recogniser("ptx_pastes", "read_waits", "mbarrier"),
     _recogniser("cuda_pastes", "read_errors"),
     _recogniser("messages", "read_metrics", "bank.conflict"),
     _recogniser("tiled_pastes", "read_tiled", r"Tiled|[_ ]Atom|desc|Thr(?:Copy|MMA)"),
-    _recogniser("layout_pastes", "read_dsl_tensors", "tensor"),
+    _recogniser("dsl_pastes", "read_dsl_tensors", "tensor|raw_ptr"),
     _recogniser("layout_pastes", "read_printed"),
+    _recogniser("dsl_pastes", "read_dsl_types", "!cute"),
     _recogniser("layout_pastes", "read_spelled"),
 )
 """Readers of a pasted text, in order; each sees only the text that earlier ones have not read."""
 
 
 def readings_of(text: str) -> list[Reading]:
-    """Return all readings of a text.
+    """Return all readings of a pasted text.
 
     Raises:
         InvalidValueError: the text has more than 65,536 characters.
@@ -253,7 +259,7 @@ def readings_of(text: str) -> list[Reading]:
 
 
 def _readings(text: str) -> list[Reading]:
-    """`readings_of` a text as its program printed it."""
+    """Return all readings of a text that is spelled as the program printed it."""
     from cute_py.explanation.readings import without
 
     found: list[Reading] = []
@@ -290,7 +296,7 @@ def _printed_atom(text: str) -> list[str]:
 
 
 def _text_explained(text: str) -> str:
-    """The answer to a text that is not a name of this library.
+    """Explain a string that is not a name of this library.
 
     Raises:
         InvalidTypeError: explain recognises nothing in it; the facts list what is missing.
@@ -330,7 +336,7 @@ def _text_explained(text: str) -> str:
 
 
 def _reason_facts(error: BaseException | None) -> dict[str, str]:
-    """The reason of the rule that an object breaks which `parse` reads, if it has one."""
+    """The reason and the fix of the rule that an error reports, as facts; empty if no table has the rule."""
     if not isinstance(error, CuteError):
         return {}
     from cute_py.explanation.readings import reason_of
@@ -340,7 +346,7 @@ def _reason_facts(error: BaseException | None) -> dict[str, str]:
 
 
 def _in_short(thing: Any, of_dsl: bool) -> list[str]:
-    """The facts about a swizzled layout or a tensor, for the end of its explanation."""
+    """Lines with facts about a swizzled layout or a tensor, for the end of its explanation."""
     if not isinstance(thing, (ComposedLayout, Tensor)):
         return []
     from cute_py.explanation.layout_pastes import facts_of
@@ -349,10 +355,10 @@ def _in_short(thing: Any, of_dsl: bool) -> list[str]:
 
 
 def _named_terms(text: str, facts: dict[str, str]) -> str:
-    """Explain the terms that a text contains, if explain recognises nothing else in it.
+    """Explain the terms in a string in which explain recognises nothing else.
 
     Raises:
-        InvalidTypeError: it has no terms, or is a single word.
+        InvalidTypeError: the string contains no terms, or is a single word.
     """
     from cute_py.explanation.map_pastes import bytes_refused
     from cute_py.explanation.readings import HANG
@@ -398,15 +404,15 @@ def _operation_text(operation: Callable[..., Thing]) -> str:
 
 
 def _is_map(thing: Thing) -> bool:
-    """Whether this is a tensor map: 64 or 128 bytes, or a request."""
+    """Whether an object is a tensor map: 64 or 128 bytes, or a request."""
     if isinstance(thing, (bytes, bytearray)):
         return len(thing) in (64, 128)
     return _is_of(thing, "cute_py.tma.descriptor.request", "TensorMapTiled", "TensorMapIm2col", "TensorMapIm2colWide")
 
 
 def _is_of(thing: Thing, module: str, *names: str) -> bool:
-    """Whether an object is an instance of a class of a module. The module is not imported: if it has not been, the
-    answer is no."""
+    """Whether an object is an instance of a class of a module, without importing the module: if it was not imported, no
+    instance exists."""
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(thing, tuple([getattr(loaded, name) for name in names]))
 
@@ -416,7 +422,7 @@ def _is_atom(thing: Thing) -> bool:
 
 
 def _explainer(module: str, name: str) -> Callable[..., Any]:
-    """A function of a module of explanations. The module is imported at the first call."""
+    """A stand-in for a function of an explanation module, which imports the module when it is called."""
 
     def call(*arguments: Any) -> Any:
         return getattr(importlib.import_module(module if "." in module else f"cute_py.explanation.{module}"), name)(

@@ -1,4 +1,4 @@
-"""Read errors of CuTe DSL, from its Python layer and from the verifiers of its compiler.
+"""Read errors, tensors and types of CuTe DSL, from its Python layer and from its compiler.
 
 `rows/cute_dsl.toml` lists the messages that need no computation. If a message contains the operands
 (`rows/cute_dsl_operands.toml`), explain compares them, or runs the operation on them.
@@ -13,11 +13,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import unless_refused
+from cute_py.errors import CuteError, shortened, unless_refused
+from cute_py.explanation.layout_pastes import facts_of, with_symbols
 from cute_py.explanation.messages import messages_of
-from cute_py.explanation.readings import Reading, without
+from cute_py.explanation.readings import Reading, some, without
 from cute_py.explanation.rows.known_texts import found, rows
 from cute_py.layout.int_tuple import product_each
+from cute_py.notation.argument_lists import matching_bracket
 from cute_py.notation.parse import parse
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ _Found: TypeAlias = tuple[str, str, Sequence[str], Sequence[str]]
 
 
 def read_dsl(text: str) -> list[Reading]:
-    """Read every message of CuTe DSL in a text."""
+    """Read every error message of CuTe DSL in `text`."""
     readings = [*_computed(text)]
     readings += messages_of(without(text, readings), rows("cute_dsl"))
     return [_whole(text, reading) for reading in readings]
@@ -42,7 +44,7 @@ _NOTE: Final = re.compile(r"[^\n]*(?:\n[ \t]{0,40}note: [^\n]*see current operat
 
 
 def _whole(text: str, reading: Reading) -> Reading:
-    """Extend a reading to all lines of its message, from the compiler's `error:` to the note about the operation."""
+    """Extend a reading to all lines of its message, from the compiler's `error:` to its note about the operation."""
     begin = max(0, reading.begin - 1000)
     head, note = _HEAD.search(text[begin : reading.begin]), _NOTE.match(text, reading.end)
     return replace(
@@ -61,7 +63,7 @@ def _computed(text: str) -> Iterator[Reading]:
 
 
 def _static(spelled: str) -> str:
-    """A layout of CuTe DSL as C++ prints it, with static numbers.
+    """Convert a layout as CuTe DSL prints it to the notation of CuTe C++, with static numbers.
 
     >>> _static("(4,(2,?)):(1@0,(8,1))")
     '(_4,(_2,?)):(_1@0,(_8,_1))'
@@ -88,7 +90,7 @@ def _run(name: str, left: str, right: str, of: tuple[str, str]) -> Outcome | Non
 
 
 def _condition(outcome: Outcome) -> str:
-    """The condition of CuTe that the operation breaks when it is run here."""
+    """The CuTe condition that an operation broke when explain ran it."""
     return outcome[0][1].partition(" (")[0]
 
 
@@ -179,3 +181,112 @@ _OPERANDS: Final[dict[str, Callable[[re.Match[str]], _Found | None]]] = {
     "tile_of_layout": _v_map,
 }
 """Name in a row -> function that compares the operands of its message, or runs the operation on them."""
+
+
+# ---- tensors and types, as CuTe DSL prints them ----------------------------------------------------------------------
+
+_DSL: Final = re.compile(r"!cute(?:_\w{1,80})?\.(\w{1,80})<")
+
+
+def read_dsl_tensors(text: str) -> list[Reading]:
+    """Read every tensor that CuTe DSL printed: `tensor<ptr<f16, smem, align<1024>> o ...>`, `tensor(raw_ptr(...) o
+    ...`."""
+    found: list[Reading] = []
+    pieces = []
+    for match in some(_DSL_TENSOR.finditer(text)):
+        end = matching_bracket(text, match.end())
+        pieces.append((match.start(), end + 1, text[match.end() : end].partition(", data=")[0].strip()))
+    pieces += [(*match.span(), match[0]) for match in some(_BARE_TENSOR.finditer(text))]
+    for begin, end, inside in pieces:
+        start, _, layout = inside.partition(" o ")
+        pointer = _DSL_POINTER.fullmatch(start.strip())
+        spelled = with_symbols(layout)
+        of_pointer = pointer and f"tensor<ptr<{pointer['type']}, {pointer['space']}{pointer['swizzle']}> o {spelled}>"
+        thing = unless_refused(parse, of_pointer or spelled)
+        if thing is None:
+            continue
+        lines = [line.strip() for line in facts_of(thing, of_dsl=True)]
+        if pointer is None:
+            lines.insert(0, f"a tensor of coordinates, which starts at {start}; a TMA copy takes such a tensor")
+        else:
+            aligned = f", aligned to {pointer['align']} bytes" if pointer["align"] else ""
+            address = f" at {int(pointer['address'], 16):#x}" if pointer["address"] else ""
+            lines.insert(0, f"{pointer['type']} in {pointer['space']}{address}{aligned}")
+        if "?" in inside:
+            lines.append("each ? is a number that is known only at run time")
+        head = f"A tensor, as CuTe DSL prints it: {shortened(inside, 160)}"
+        found.append(Reading(head, begin, end, lines))
+    return found
+
+
+_BARE_TENSOR: Final = re.compile(
+    r"(?<![(<\w])raw_ptr\(0x[0-9a-fA-F]{1,16}: [^()\n]{1,80}\) o "
+    r"\([0-9,(){}=?div]{1,200}\):\([0-9,(){}=?div]{1,200}\)(?=[ \t]{0,9}(?:=|,|$))",
+    re.MULTILINE,
+)
+"""A tensor as cute.print_tensor writes it before its values."""
+_DSL_TENSOR: Final = re.compile(r"\btensor[<(](?=raw_ptr\(|ptr<|\()")
+_DSL_POINTER: Final = re.compile(
+    r"(?:raw_ptr\(\s*(?P<address>0x[0-9a-fA-F]{1,16}):\s*|ptr<)(?P<type>\w+), (?P<space>\w+)"
+    r"(?:, align<(?P<align>[0-9]{1,9})>)?(?P<swizzle>(?:, S<[0-9]+,[0-9]+,-?[0-9]+>)?)[>)]"
+)
+
+
+def read_dsl_types(text: str) -> list[Reading]:
+    """Read every type of CuTe DSL in a text: `!cute.layout<"(4,8):(8,1)">`."""
+    found: list[Reading] = []
+    end = 0
+    for match in some(_DSL.finditer(text)):
+        if match.start() < end:
+            continue
+        end = matching_bracket(text, match.end())
+        inside = text[match.end() : end]
+        name, quoted = match[1], re.findall(r"\"([^\"\n]{1,2000})\"", inside)
+        pieces = [with_symbols(piece) for piece in quoted or [inside]]
+        pointer = re.match(r"\s*(\w+)\s*,\s*(gmem|smem|tmem|rmem|generic)(?:[^\"]*?align<([0-9]+)>)?", inside)
+        lines = [_DSL_KINDS.get(name, f"a type of CuTe DSL: {name}")]
+        if pointer:
+            lines.append(
+                f"elements {pointer[1]}, {pointer[2]}" + (f", aligned to {pointer[3]} bytes" if pointer[3] else "")
+            )
+        if pointer and (
+            swizzle := re.search(r",\s{0,80}S<([0-9]{1,100},[0-9" r"]{1,100},-?[0-9]{1,100})>\s{0,80}(?:,|$)", inside)
+        ):
+            lines.append(f"Sw<{swizzle[1]}> of the pointer permutes byte addresses, after the offset is added")
+        if "?" in inside:
+            divisors = sorted({int(n) for n in re.findall(r"div=([0-9]{1,9})", inside)})
+            known = f"; known divisors: {', '.join(map(str, divisors))}" if divisors else ""
+            lines.append(f"each ? is a number that is known only at run time{known}")
+        lines += [line for piece in pieces for line in _piece_lines(piece)]
+        found.append(Reading(f"!cute.{name}, a type of CuTe DSL (MLIR)", match.start(), end + 1, lines))
+    return found
+
+
+_DSL_KINDS: Final = {
+    "layout": "a layout: shape and stride, or a swizzle composed with one",
+    "memref": "a tensor in memory: element type, memory, alignment, layout",
+    "coord_tensor": "a tensor of coordinates: its start, and a layout with basis strides; a TMA copy takes such a "
+    "tensor",
+    "ptr": "a pointer: element type, memory, alignment",
+    "tile": "a tiler: one layout for each mode",
+    "shape": "a shape",
+    "stride": "a stride",
+    "coord": "a coordinate",
+    "int_tuple": "a tuple of integers",
+    "swizzle": "a swizzle",
+    "composed_layout": "a layout followed by a swizzle or another function",
+    "tiled_mma": "a tiled MMA",
+    "tiled_copy": "a tiled copy",
+    "copy_atom": "a copy operation",
+    "mma_atom": "an MMA operation",
+}
+
+
+def _piece_lines(piece: str) -> list[str]:
+    piece = re.sub(r"^S<([0-9]{1,100}),([0-9]{1,100}),(-?[0-9]{1,100})>", r"Sw<\1,\2,\3>", piece.strip())
+    try:
+        thing = parse(piece)
+    except CuteError:
+        return [piece] if len(piece) < 200 else []
+    lines = [f"{piece}: {type(thing).__name__.lower()}" if not isinstance(thing, tuple) else piece]
+    return [*lines, *(line.strip() for line in facts_of(thing))]

@@ -32,17 +32,20 @@ Place = tuple[int, ...]
 
 @record
 class ElementTrace:
-    """The path of an element of an operand. `str` prints a line for each step.
+    """The path of one operand element from global memory to the tensor core. `str` has one line per step.
 
     Args:
-        coord: coordinate in the global tensor. tile: index of its tile along each mode. place: coordinate in the tile.
-            step: its step through the copy to shared memory.
-        readers: (thread, value) in the source of the copy to registers; for ldmatrix, the lane that gives the address
-            of its row.
-        holders: threads that hold it as an operand; none if the instruction reads shared memory.
-        register: index of the 32-bit register of the fragment. bits: first and last bit in the register.
-        descriptor: the descriptor through which the instruction reads it, if it reads shared memory.
-        instruction: index of the MMA along the operand's modes. element: coordinate of the element in that operand.
+        coord: coordinate of the element in the global tensor. tile: index of the element's tile along each mode. place:
+            coordinate of the element in its tile.
+        step: the trace of the TMA copy of the element to shared memory.
+        readers: (thread, value) in the source of the copy from shared memory to registers; for ldmatrix, the lane that
+            supplies the address of the element's row.
+        holders: threads that hold the element in their fragment; empty if the instruction reads shared memory.
+        register: index of the 32-bit register in the fragment. bits: first and last bit of the element in that
+            register.
+        descriptor: the shared-memory descriptor of the instruction's operand; None if the instruction reads registers.
+        instruction: index of the MMA instruction along the operand's modes. element: coordinate of the element in the
+            operand of that instruction.
 
     >>> import cute_py as cute
     >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "bfloat16"), cute.parse("(1024,512):(512,_1)"))
@@ -102,13 +105,14 @@ def trace(
     """Trace one element of an operand from global memory to the MMA instruction that multiplies it.
 
     Args:
-        atom: the TMA load of the operand's tiles, (M,K) or (N,K), a whole number of the MMA's tiles.
-        coord: coordinate of the element in the global tensor. tiled_mma: the MMA; it takes the operand from registers,
-            or from shared memory through descriptors. tiled_copy: the copy from shared memory to registers, such as
+        atom: the TMA load of the operand's tiles, (M,K) or (N,K). The size of a tile must be a multiple of the MMA's
+            tile.
+        coord: coordinate of the element in the global tensor. tiled_mma: the MMA that reads the operand, from registers
+            or through descriptors from shared memory. tiled_copy: the copy from shared memory to registers, such as
             `make_tiled_copy_A(ldmatrix, tiled_mma)`.
     Raises:
         InvalidTypeError: an argument is not a TMA atom, tiled MMA or copy. InvalidValueError: the element does not
-            exist, or tiles do not fit.
+            exist, or the tiles do not fit each other.
 
     >>> import cute_py as cute
     >>> from cute_py.atom.tiled_mma import make_tiled_mma
@@ -185,7 +189,8 @@ def _tile_layout(extents: Place) -> Layout:
 def _holders(
     mma: TiledMma, operand: Literal["A", "B"], extents: Place, place: Place
 ) -> tuple[Place, int, Place, Place]:
-    """(threads, value in the fragment, index of the MMA, coordinate in its operand) for a place in the tile."""
+    """(threads, index of the value in the fragment, index of the MMA instruction, coordinate in its operand) of a
+    coordinate in the tile."""
     first, second = MODES[operand]
     divided = mma.thrfrg(operand, _tile_layout(extents))
     threads, values = divided[0], divided[1]
@@ -218,7 +223,7 @@ def _descriptor(
 
 
 def _readers(copy: TiledCopy, extents: Place, place: Place) -> tuple[Place, ...]:
-    """(thread, value) of the copy's source at a place in the tile."""
+    """(thread, value) in the source of the copy for a coordinate in the tile."""
     table = np.asarray(offsets(copy.tidfrg_S(_tile_layout(extents))))
     found = np.argwhere(table.reshape(table.shape[0], -1, order="F") == place[0] + extents[0] * place[1])
     return tuple((int(thread), int(value)) for thread, value in found)

@@ -1,8 +1,9 @@
-"""Read types, names and error messages about block scales: explain the order as a CuTe layout, and find a change.
+"""Read types, names and error messages about block scales; explain the order of the scales as a CuTe layout, and find a
+change.
 
 A row of `rows/scale_names.toml` maps a library's name to an order of `formats.ORDERS`; `scale_type_readings` reads the
 configurations of CUTLASS with their numbers; `rows/scale_errors.toml` lists the messages of torch, torchao, vLLM,
-FlashInfer and cuBLASLt. If a message contains the sizes, the sizes that work are computed.
+FlashInfer and cuBLASLt. If a message contains the sizes, this module computes sizes that work.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def _of_order(order: ScaleOrder, block: int) -> Format:
 
 
 def _lines(order: ScaleOrder, block: int) -> list[str]:
-    """The formula of an order, its layout for one size, and its padding."""
+    """Lines about a scale order: its formula, its layout for one size, and its padding."""
     form = _of_order(order, block)
     rows, scales = order.tile
     lines = [f"index of the scale for row m and block kb of Kb: {order.row.formula}" if order.row else ""]
@@ -70,7 +71,7 @@ def _source(order: ScaleOrder) -> list[str]:
 
 
 def order_readings(text: str) -> Iterator[Reading]:
-    """Read names of orders."""
+    """Read every name of a scale order in `text`."""
     for name in some(_NAMES.finditer(text)):
         row = _ORDERS[int(str(name.lastgroup)[1:])]
         order = scale_order(row["order"])
@@ -112,7 +113,7 @@ _OF_128: Final = ("mn_major", "deepgemm_sm90", "deepgemm_sm100")
 
 
 def scale_type_readings(text: str) -> Iterator[Reading]:
-    """Read configurations of CUTLASS and the type of scales."""
+    """Read every block-scale configuration of CUTLASS in `text`, such as Sm1xxBlockScaledConfig<16>."""
     for match in some(_CONFIG.finditer(text)):
         block = int(match[2])
         if block not in (16, 32):
@@ -168,7 +169,8 @@ def _atom_lines() -> list[str]:
 
 
 def sf_atom_sm103(block: int) -> Layout:
-    """The SfAtom of CUTLASS's Sm103BlockScaledConfig: the function of `sf_atom`, with rows in three modes.
+    """The SfAtom of CUTLASS's Sm103BlockScaledConfig. It is the same function as `sf_atom`, with the rows in three
+    modes.
 
     >>> print(sf_atom_sm103(16))
     ((_8,_4,_4),(_16,_4)):((_16,_128,_4),(_0,_1))
@@ -178,7 +180,7 @@ def sf_atom_sm103(block: int) -> Layout:
 
 
 def recipe_text(text: str) -> str | None:
-    """The explanation of a recipe of scales or of a type, if the string is its name; otherwise None.
+    """The explanation of a recipe of scales, if the string is its name; otherwise None.
 
     >>> print(recipe_text("BlockWise1x16").splitlines()[0])
     BlockWise1x16, a recipe of scales (torch.nn.functional.ScalingType)
@@ -193,7 +195,7 @@ def recipe_text(text: str) -> str | None:
 
 
 def exponent_readings(text: str) -> Iterator[Reading]:
-    """Read the type of the scales of MX formats, once per text."""
+    """Read the scale type of MX formats (ue8m0, a power of two), at most once per text."""
     if (match := E8M0.search(text)) is not None:
         yield Reading(f"{match[0]}, a power of two", *match.span(), E8M0_LINES)
 
@@ -213,7 +215,7 @@ def _swapped(layout: Layout) -> Layout:
 
 
 def error_readings(text: str) -> Iterator[Reading]:
-    """Read error messages about scales."""
+    """Read every error message about scales in `text`."""
     for row, match in found(text, rows("scale_errors")):
         kind = f"An error from {row.program} about scales"
         meaning, changes = [row.says(match)], [*filter(None, [row.changed(match)])]
@@ -230,7 +232,7 @@ def error_readings(text: str) -> Iterator[Reading]:
 
 
 def read_formats(text: str) -> list[Reading]:
-    """Read everything about block scales in a text.
+    """Read everything about block scales in `text`.
 
     >>> read_formats("SWIZZLE_32_4_4")[0].kind
     'SWIZZLE_32_4_4, the scale order 32_4_4 (torch.nn.functional.SwizzleType, torchao)'
@@ -247,7 +249,8 @@ _LAYOUT_TEXT: Final = 4000
 
 
 def format_name_text(text: str) -> str | None:
-    """The explanation of a name, a type or a printed layout of an order, if the string is exactly that.
+    """The explanation of a scale type, a recipe, or SfAtom's type or layout, if the string is exactly that; otherwise
+    None.
 
     >>> print(format_name_text("float8_e8m0fnu").splitlines()[0])
     float8_e8m0fnu, a power of two
@@ -274,7 +277,7 @@ def format_name_text(text: str) -> str | None:
 
 
 def scale_atom_of(text: str) -> tuple[int, Layout] | None:
-    """The block and the layout, if a string is SfAtom's shape or layout, as C++ types or as printed."""
+    """(elements per scale, layout), if a string is SfAtom's shape or layout, as a C++ type or as CuTe prints it."""
     spelled = _spelled_type(text)
     for block in (16, 32):
         atom = sf_atom(block)
@@ -295,13 +298,13 @@ def scale_atom_of(text: str) -> tuple[int, Layout] | None:
 
 
 def _spelled_type(text: str) -> str:
-    """Spell the numbers of a type as CuTe prints them, without blanks."""
+    """A C++ type with its static numbers as CuTe prints them, without blanks."""
     spelled = re.sub(r"\s+", "", text)
     return re.sub(r"(?:cute::)?(?:C|Int|constant<int)[<,]([0-9]+)>+?(?=[,>)])", r"_\1", spelled)
 
 
 def begins_as_atom(text: str) -> bool:
-    """Whether a string is the beginning of SfAtom's type, cut with dots as compilers do.
+    """Whether a string is the beginning of SfAtom's type, truncated with `...` as compilers do.
 
     >>> begins_as_atom("Shape<Shape<_32,_4>,...>"), begins_as_atom("Shape<_32,...>")
     (True, False)

@@ -1,8 +1,8 @@
-"""Printed layouts and tensors in a text; layouts of PyTorch, CuTe DSL, MLIR and Triton.
+"""Read printed layouts and tensors in pasted text, in the notations of CuTe C++, CuTe DSL, MLIR, Python and PyTorch.
 
-`parse` reads the text line by line, so notes and labels between prints do no harm; the spellings of other programs are
-converted first. Each reading lists the facts that users ask about: sizes, threads, bytes, the hardware swizzle, and
-elements that share an offset.
+`parse` reads the text line by line, so notes and labels between the printed objects are ignored. The notations of other
+programs are converted first. Each reading lists the facts that users ask about: sizes, threads, bytes, the hardware
+swizzle, and elements that share an offset.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Final
 
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import CuteError, counted, shortened, unless_refused
+from cute_py.errors import CuteError, StaticAssertError, counted, shortened, unless_refused
 from cute_py.explanation.layouts import facts_of_layout, is_basis_layout
-from cute_py.explanation.readings import TYPE_NAME, Reading, condition_id, some, type_bits
+from cute_py.explanation.readings import TYPE_NAME, Reading, condition_id, some, type_bits, without
 from cute_py.layout.analysis import is_injective
 from cute_py.layout.arguments import Leaf
 from cute_py.layout.coalesce import coalesce
@@ -51,12 +51,13 @@ _SIZE: Final = re.compile(r"\bsize\s{0,80}[=:]\s{0,80}([0-9]{1,18})\b")
 
 
 def known_number(value: Parsed | Leaf | None) -> int | None:
-    """A known number of a parsed text."""
+    """A parsed value as an int, if it is a known integer; otherwise None."""
     return int(value) if isinstance(value, int) else None
 
 
 def layout_facts(layout: Layout, whole: ComposedLayout | None = None) -> list[str]:
-    """Size, offsets, sharing, gaps and the coalesced form of a plain layout; for coordinates, only the sizes.
+    """Facts about a plain layout: its size, its offsets, shared offsets, gaps, and the coalesced form. For a layout of
+    coordinates, only the sizes.
 
     whole: the layout that contains this one and determines the offsets.
     """
@@ -77,8 +78,8 @@ def layout_facts(layout: Layout, whole: ComposedLayout | None = None) -> list[st
 
 
 def swizzle_facts(swizzle: Swizzle, bits: int | None, on_bytes: bool) -> list[str]:
-    """The hardware swizzle of this function: 32, 64 or 128 bytes; for a swizzle on elements, the width of the
-    elements."""
+    """Lines that name the hardware swizzle of a swizzle function: 32, 64 or 128 bytes. If the function acts on element
+    offsets, the lines also give the element width at which the two are equal."""
     if not swizzle.bits:
         return ["  no swizzle: the function is the identity"]
     if not on_bytes:
@@ -110,10 +111,10 @@ def swizzle_facts(swizzle: Swizzle, bits: int | None, on_bytes: bool) -> list[st
 
 
 def composed_facts(layout: ComposedLayout, width: int | None = None, of_dsl: bool = False) -> list[str]:
-    """Describe a swizzled layout: the swizzle's name, the major mode, bytes.
+    """Describe a swizzled layout: the name of the swizzle, the major mode, and the size in bytes.
 
-    width: bits of an element, if a pointer gives them. of_dsl: CuTe DSL printed the tensor. It prints the swizzle on
-    bytes, C++ prints it on element offsets.
+    width: bits of an element, if a pointer gives them. of_dsl: whether CuTe DSL printed the tensor. CuTe DSL prints the
+    swizzle on bytes, and C++ prints it on element offsets.
     """
     inner = domain_of(layout)
     lines = layout_facts(inner, layout)
@@ -127,7 +128,7 @@ def composed_facts(layout: ComposedLayout, width: int | None = None, of_dsl: boo
 
 
 def _tile_facts(inner: Layout, bits: int | None) -> list[str]:
-    """The major mode and bytes of a tile of shared memory."""
+    """Lines with the major mode and the bytes of a tile in shared memory."""
     if not has_numbers(inner) or int(rank(inner)) < 2:
         return []
     first, second = (int(n) for n in product_each(inner.shape)[:2])
@@ -145,7 +146,7 @@ def _tile_facts(inner: Layout, bits: int | None) -> list[str]:
 
 
 def facts_of(thing: Parsed, of_dsl: bool = False) -> list[str]:
-    """Explain a parsed text. of_dsl: CuTe DSL printed it."""
+    """Lines with facts about a parsed object. of_dsl: whether CuTe DSL printed it."""
     if isinstance(thing, Layout):
         return layout_facts(thing)
     if isinstance(thing, ComposedLayout):
@@ -153,7 +154,7 @@ def facts_of(thing: Parsed, of_dsl: bool = False) -> list[str]:
     if isinstance(thing, Tensor):
         return _tensor_facts(thing, of_dsl)
     if isinstance(thing, Swizzle):
-        return swizzle_facts(thing, None, True)
+        return swizzle_facts(thing, None, (thing.base, thing.shift) == (4, 3))
     if isinstance(thing, ScaledBasis):
         return [f"  a step of {thing.value} along mode {'.'.join(map(str, thing.modes))} of a coordinate"]
     return []
@@ -192,7 +193,7 @@ def _bytes(bits: int) -> str:
 
 
 def _tmem_facts(tensor: Tensor, engine: TmemPointer) -> list[str]:
-    """Lanes and columns of a tensor in tensor memory: a step of 1 << 16 words is one lane."""
+    """Lines with the lanes and columns of a tensor in tensor memory, where an offset of 1 << 16 words is one lane."""
     inner = domain_of(tensor.layout)
     bits = engine.element_type.bits
     lines = [f"  tensor memory, elements of {bits} bits; it starts at lane and column {engine}"]
@@ -215,16 +216,18 @@ def _tmem_facts(tensor: Tensor, engine: TmemPointer) -> list[str]:
 
 
 def read_printed(text: str) -> list[Reading]:
-    """Read every layout and tensor that CuTe printed in a text."""
+    """Read every layout and tensor in `text` that CuTe printed."""
     found: list[Reading] = []
-    position, prints = 0, []
+    position = 0
+    prints: list[_Print] = []
     for line in text.split("\n")[:MOST_LINES]:
         begin, position = position, position + len(line) + 1
         if len(line) > LONGEST:
             continue
-        one = _printed_line(line, begin)
-        if one is not None:
+        read = 0
+        while len(prints) < MOST_LINES and (one := _printed_line(line, begin, read)) is not None:
             prints.append(one)
+            read = one[1] - begin
     for i, (begin, end, thing, label) in enumerate(prints):
         after = prints[i + 1][0] if i + 1 < len(prints) else len(text)
         found.append(_reading(text, begin, end, after, thing, label))
@@ -234,22 +237,57 @@ def read_printed(text: str) -> list[Reading]:
 _Print = tuple[int, int, Parsed, str]
 
 
-def _printed_line(line: str, begin: int) -> _Print | None:
-    """The longest suffix of a line that `parse` reads as a layout or a tensor."""
-    if not _COLON.search(line) and not re.match(r"^\s*\(.*\)\s*$", line):
+def _printed_line(line: str, begin: int, read: int) -> _Print | None:
+    """The longest suffix of a line that `parse` reads as a layout or a tensor, or else a part that is one; `read`: the
+    characters of the line that were read already."""
+    if not _COLON.search(line, read) and not re.match(r"^\s*\(.*\)\s*$", line[read:]):
         return None
     for start in _starts(line):
+        if start < read:
+            continue
         body = line[start:].strip().rstrip(":;,.").strip().strip("\"'`")
         for piece in (
             body,
             body.split("  ")[0],
             re.split(r"\)\s{1,80}(?!o\s)", body)[0] + ")" if ") " in body else body,
+            _leading_layout(line, start),
         ):
             thing = _parsed(piece)
             if thing is not None and not (_PLACE.fullmatch(piece) and _AT_PLACE.search(line[:start])):
                 at = begin + line.find(piece, start)
-                return at, at + len(piece), thing, line[:start].strip(" \t%#/<!-").rstrip(":=").strip()
+                return at, at + len(piece), thing, _label_of(line[read:start], bool(read))
     return None
+
+
+def _label_of(before: str, named: bool) -> str:
+    """The label of a print, from the text before it. `named`: the line has another print before, so that only a name
+    is a label."""
+    if not named:
+        label = before.strip(" \t%#/<!-`").rstrip(":=").strip()
+        return label if re.search("[A-Za-z]", label) else ""
+    name = re.search(r"([A-Za-z_]\w{0,80})\s{0,9}[:=]\s{0,9}$", before)
+    return name[1] if name else ""
+
+
+_FUNCTIONS: Final = re.compile(r"(?:[^\s()]{1,60}(?:\([^()]{0,60}\))? o ){0,3}(?=\()")
+"""Matches the pointer, the swizzle and the offset before the layout of a tensor."""
+_STEP: Final = re.compile(r"_?[0-9]{1,18}(?:@[0-9]{1,3})*")
+
+
+def _leading_layout(line: str, start: int) -> str:
+    """The layout at a position, with its pointer or swizzle, if other text follows it; '' if there is none."""
+    functions = _FUNCTIONS.match(line, start)
+    if functions is None or line[:start].endswith(" o "):
+        return ""
+    colon = matching_bracket(line, functions.end() + 1, LONGEST) + 1
+    if line[colon : colon + 1] != ":":
+        return ""
+    if line[colon + 1 : colon + 2] == "(":
+        end = matching_bracket(line, colon + 2, LONGEST) + 1
+    else:
+        step = _STEP.match(line, colon + 1)
+        end = step.end() if step else start
+    return line[start:end]
 
 
 def _starts(line: str) -> Iterator[int]:
@@ -269,7 +307,7 @@ def _starts(line: str) -> Iterator[int]:
 
 
 def _parsed(text: str) -> Layout | ComposedLayout | Tensor | Swizzle | None:
-    """Parse a text that is a layout, a tensor or a swizzle, but not a bare number, name or tuple."""
+    """Parse a string that is a layout, a tensor or a swizzle; None for a bare number, name or tuple."""
     if not text or len(text) > LONGEST or not re.search(r"[:<@]", text):
         return None
     thing = unless_refused(parse, text)
@@ -315,7 +353,7 @@ def _reading(text: str, begin: int, end: int, after: int, thing: Parsed, label: 
 
 
 def _values(rest: str, thing: Parsed) -> list[str]:
-    """Describe the numbers that print_tensor writes below the layout."""
+    """Describe the values that print_tensor or print_layout printed below the layout."""
     rows: list[list[str]] = []
     planes = 1
     if grid := [m[1] for line in rest.split("\n")[1:MOST_LINES] if (m := _GRID.match(line))]:
@@ -359,7 +397,7 @@ def _is_float(text: str) -> bool:
 
 
 def _lost_swizzles(prints: Sequence[_Print]) -> Iterator[Reading]:
-    """Find tensors at one address of shared memory, only some of which are swizzled."""
+    """Find tensors at the same shared-memory address if some of them are swizzled and others are not."""
     at: dict[int, list[tuple[bool, _Print]]] = {}
     for row in prints:
         thing = row[2]
@@ -384,7 +422,6 @@ def _lost_swizzles(prints: Sequence[_Print]) -> Iterator[Reading]:
 
 # ---- spellings of other programs -----------------------------------------------------------------------------------
 
-_DSL: Final = re.compile(r"!cute(?:_\w{1,80})?\.(\w{1,80})<")
 _UNKNOWN: Final = re.compile(r"\?(?:\{[^{}]{0,400}\})?")
 _CALL: Final = re.compile(r"\b(?:cute\.)?(?:make_)?[Ll]ayout\s{0,9}\(\s{0,9}(?=[(0-9_])")
 _NUMBERS: Final = r"[\[(][-0-9, ]{1,80}[\])]"
@@ -401,121 +438,59 @@ _TILE: Final = re.compile(r"(?<![\w.])([1-9][0-9]{0,6}(?:x[1-9][0-9]{0,6}){1,4})
 
 
 def read_spelled(text: str) -> list[Reading]:
-    """Read layouts as CuTe DSL, MLIR, Python and PyTorch write them."""
-    found = [*_dsl_types(text), *_layout_calls(text), *_torch(text)]
+    """Read every layout in the notations of source code and PyTorch."""
+    found = [*_layout_calls(text), *_torch(text)]
     return found or [*_tile_sizes(text)]
 
 
-def read_dsl_tensors(text: str) -> list[Reading]:
-    """Read every tensor that CuTe DSL printed: `tensor<ptr<f16, smem, align<1024>> o ...>`, `tensor(raw_ptr(...) o
-    ...`."""
-    found: list[Reading] = []
-    for match in some(_DSL_TENSOR.finditer(text)):
-        end = matching_bracket(text, match.end())
-        inside = text[match.end() : end].partition(", data=")[0].strip()
-        start, _, layout = inside.partition(" o ")
-        pointer = _DSL_POINTER.fullmatch(start.strip())
-        spelled = with_symbols(layout)
-        of_pointer = pointer and f"tensor<ptr<{pointer['type']}, {pointer['space']}{pointer['swizzle']}> o {spelled}>"
-        thing = unless_refused(parse, of_pointer or spelled)
-        if thing is None:
-            continue
-        lines = [line.strip() for line in facts_of(thing, of_dsl=True)]
-        if pointer is None:
-            lines.insert(0, f"a tensor of coordinates, which starts at {start}; a TMA copy takes such a tensor")
-        else:
-            aligned = f", aligned to {pointer['align']} bytes" if pointer["align"] else ""
-            address = f" at {int(pointer['address'], 16):#x}" if pointer["address"] else ""
-            lines.insert(0, f"{pointer['type']} in {pointer['space']}{address}{aligned}")
-        if "?" in inside:
-            lines.append("each ? is a number that is known only at run time")
-        head = f"A tensor, as CuTe DSL prints it: {shortened(inside, 160)}"
-        found.append(Reading(head, match.start(), end + 1, lines))
-    return found
-
-
-_DSL_TENSOR: Final = re.compile(r"\btensor[<(](?=raw_ptr\(|ptr<|\()")
-_DSL_POINTER: Final = re.compile(
-    r"(?:raw_ptr\(\s*(?P<address>0x[0-9a-fA-F]{1,16}):\s*|ptr<)(?P<type>\w+), (?P<space>\w+)"
-    r"(?:, align<(?P<align>[0-9]{1,9})>)?(?P<swizzle>(?:, S<[0-9]+,[0-9]+,-?[0-9]+>)?)[>)]"
-)
-
-
-def _dsl_types(text: str) -> Iterator[Reading]:
-    end = 0
-    for match in some(_DSL.finditer(text)):
-        if match.start() < end:
-            continue
-        end = matching_bracket(text, match.end())
-        inside = text[match.end() : end]
-        name, quoted = match[1], re.findall(r"\"([^\"\n]{1,2000})\"", inside)
-        pieces = [with_symbols(piece) for piece in quoted or [inside]]
-        pointer = re.match(r"\s*(\w+)\s*,\s*(gmem|smem|tmem|rmem|generic)(?:[^\"]*?align<([0-9]+)>)?", inside)
-        lines = [_DSL_KINDS.get(name, f"a type of CuTe DSL: {name}")]
-        if pointer:
-            lines.append(
-                f"elements {pointer[1]}, {pointer[2]}" + (f", aligned to {pointer[3]} bytes" if pointer[3] else "")
-            )
-        if pointer and (
-            swizzle := re.search(r",\s{0,80}S<([0-9]{1,100},[0-9" r"]{1,100},-?[0-9]{1,100})>\s{0,80}(?:,|$)", inside)
-        ):
-            lines.append(f"Sw<{swizzle[1]}> of the pointer permutes byte addresses, after the offset is added")
-        if "?" in inside:
-            divisors = sorted({int(n) for n in re.findall(r"div=([0-9]{1,9})", inside)})
-            known = f"; known divisors: {', '.join(map(str, divisors))}" if divisors else ""
-            lines.append(f"each ? is a number that is known only at run time{known}")
-        lines += [line for piece in pieces for line in _piece_lines(piece)]
-        yield Reading(f"!cute.{name}, a type of CuTe DSL (MLIR)", match.start(), end + 1, lines)
-
-
-_DSL_KINDS: Final = {
-    "layout": "a layout: shape and stride, or a swizzle composed with one",
-    "memref": "a tensor in memory: element type, memory, alignment, layout",
-    "coord_tensor": "a tensor of coordinates: its start, and a layout with basis strides; a TMA copy takes such a "
-    "tensor",
-    "ptr": "a pointer: element type, memory, alignment",
-    "tile": "a tiler: one layout for each mode",
-    "shape": "a shape",
-    "stride": "a stride",
-    "coord": "a coordinate",
-    "int_tuple": "a tuple of integers",
-    "swizzle": "a swizzle",
-    "composed_layout": "a layout followed by a swizzle or another function",
-    "tiled_mma": "a tiled MMA",
-    "tiled_copy": "a tiled copy",
-    "copy_atom": "a copy operation",
-    "mma_atom": "an MMA operation",
-}
-
-
-def _piece_lines(piece: str) -> list[str]:
-    piece = re.sub(r"^S<([0-9]{1,100}),([0-9]{1,100}),(-?[0-9]{1,100})>", r"Sw<\1,\2,\3>", piece.strip())
-    try:
-        thing = parse(piece)
-    except CuteError:
-        return [piece] if len(piece) < 200 else []
-    lines = [f"{piece}: {type(thing).__name__.lower()}" if not isinstance(thing, tuple) else piece]
-    return [*lines, *(line.strip() for line in facts_of(thing))]
-
-
 def with_symbols(text: str) -> str:
-    """The text of a type with a symbol for each `?`."""
+    """Replace each `?` in a type by a new symbol: n0, n1, ..."""
     names = itertools.count()
     return _UNKNOWN.sub(lambda _: f"n{next(names)}", text)
 
 
+_COMPOSED_CALL: Final = re.compile(r"\b(?:cute(?:\.|::))?make_composed_layout\s{0,9}\(")
+_SWIZZLE_CALL: Final = re.compile(
+    r"(?:cute\.)?(?:make_swizzle\s{0,9}\(|Swizzle\s{0,9}[<(])\s{0,9}([0-9]{1,3}),\s{0,9}([0-9]{1,3}),\s{0,9}(-?[0-9]{1,3})\s{0,9}[)>]"
+)
+
+
+def _composed_calls(text: str) -> Iterator[Reading]:
+    """Read calls of make_composed_layout whose swizzle, offset and layout are written in the call."""
+    for match in some(_COMPOSED_CALL.finditer(text), 16):
+        end = matching_bracket(text, match.end(), LONGEST) + 1
+        operands = [re.sub(r"^\w{1,40}\s{0,9}=\s{0,9}", "", one) for one in split_operands(text[match.end() : end - 1])]
+        swizzle = _SWIZZLE_CALL.match(operands[0])
+        layout = next((one for one in _plain_calls(operands[2])), None) if len(operands) > 2 and swizzle else None
+        offset = operands[1] if len(operands) > 1 and operands[1].isdecimal() else None
+        if swizzle is None or layout is None or offset is None:
+            continue
+        thing = unless_refused(parse, f"Sw<{','.join(swizzle.groups())}> o {offset} o {layout[2]}")
+        if isinstance(thing, ComposedLayout):
+            lines = [line.strip() for line in facts_of(thing)]
+            yield Reading(f"A swizzled layout: {thing}", match.start(), end, lines)
+
+
 def _layout_calls(text: str) -> Iterator[Reading]:
+    whole = [*_composed_calls(text)]
+    yield from whole
+    for begin, end, thing in _plain_calls(text):
+        if not any(one.begin <= begin < one.end for one in whole):
+            yield Reading(f"A layout: {thing}", begin, end, tuple(line.strip() for line in facts_of(thing)))
+
+
+def _plain_calls(text: str) -> Iterator[tuple[int, int, Layout]]:
+    """(begin, end, layout) of each call of make_layout."""
     for match in some(_CALL.finditer(text)):
         end = matching_bracket(text, match.end(), LONGEST) + 1
         body = text[match.end() : end - 1].replace("[", "(").replace("]", ")")
         body = re.sub(r"\b(?:shape|stride)\s{0,80}=\s{0,80}", "", body)
         if (thing := _parsed_call(body)) is not None:
-            lines = tuple(line.strip() for line in facts_of(thing))
-            yield Reading(f"A layout: {thing}", match.start(), end, lines)
+            yield match.start(), end, thing
 
 
 def _parsed_call(text: str) -> Layout | None:
-    """Parse the arguments of a layout: (shape) or (shape, stride)."""
+    """Parse the arguments of a call that makes a layout: (shape) or (shape, stride)."""
     parts = [part for part in split_operands(text) if part]
     thing = unless_refused(parse, ":".join(parts) if len(parts) == 2 else f"make_layout({text})")
     return thing if isinstance(thing, Layout) else None
@@ -546,7 +521,7 @@ def _torch(text: str) -> Iterator[Reading]:
 def _array_reading(
     span: tuple[int, int], shape: tuple[int, ...], stride: tuple[int, ...], lines: list[str], dtype: str
 ) -> Reading:
-    """Whether TMA can copy an array of this shape and stride, and what to pad."""
+    """Explain whether TMA can copy an array of this shape and stride, and if not, what to pad."""
     broken: list[Diagnostic] = []
     changes: list[str] = []
     offered: list[str] = []
@@ -587,7 +562,8 @@ def _array_reading(
 
 
 def _copies_padded(sizes: Sequence[int], strides: Sequence[int], bits: int) -> bool:
-    """Whether a tensor map takes an array of these sizes, innermost first, with its strides padded to 16 bytes."""
+    """Whether an array of these sizes, innermost first, has a legal tensor map once its strides are padded to 16
+    bytes."""
     from cute_py.explanation.offers import passes_check
     from cute_py.tma.descriptor.request import TensorMapTiled
 
@@ -602,7 +578,7 @@ def _copies_padded(sizes: Sequence[int], strides: Sequence[int], bits: int) -> b
 
 
 def _tile_sizes(text: str) -> Iterator[Reading]:
-    """Read `128x64` as a tile, if nothing else was found."""
+    """Read `128x64` as the sizes of a tile."""
     match = _TILE.fullmatch(text.strip())
     if match is None:
         return
@@ -632,22 +608,54 @@ _CPP_TYPE: Final = re.compile(r"\b(?:cute::)?(?:Composed)?(?:Layout|Swizzle)\s?<
 
 
 def read_alone(text: str) -> list[Reading]:
-    """Read the types in a text, or else the messages of static assertions; at most `MOST_ALONE` characters."""
+    """Read the C++ types in the first `MOST_ALONE` characters of `text`, or if there are none, the messages of static
+    assertions."""
     return read_types(text[:MOST_ALONE]) or read_conditions(text[:MOST_ALONE])
 
 
+_CPP_CALL: Final = re.compile(r"\b(?:cute::)?(?:tile_to_shape|composition|make_layout)\s?\(")
+
+
+def _cpp_calls(text: str) -> Iterator[Reading]:
+    """Read every layout that C++ source computes from static numbers."""
+    from cute_py.explanation.compositions import source_layout
+
+    read_to = 0
+    for match in some(_CPP_CALL.finditer(text)):
+        if match.start() < read_to:
+            continue
+        end = matching_bracket(text, match.end(), LONGEST) + 1
+        try:
+            thing = source_layout(text[match.start() : end])
+        except StaticAssertError as error:
+            read_to = end
+            lines = [f"{name}: {value}" for name, value in error.facts.items()]
+            refused = Diagnostic(condition_id(error.headline) or "layout", text=error.headline, source="CuTe C++")
+            yield Reading("An operation of C++ source that CuTe refuses", match.start(), end, lines, (refused,))
+            continue
+        except CuteError:  # numbers that the text does not contain
+            continue
+        if isinstance(thing, (Layout, ComposedLayout)) and has_numbers(domain_of(thing)):
+            read_to = end
+            kind = "A layout" if isinstance(thing, Layout) else "A swizzled layout"
+            yield Reading(f"{kind}: {thing}", match.start(), end, [line.strip() for line in facts_of(thing)])
+
+
 def read_types(text: str) -> list[Reading]:
-    """Read every layout and swizzle that is written as a type.
+    """Read every layout and swizzle that is written as a C++ type, or that C++ source computes.
 
     >>> read_types("cute::Layout<cute::tuple<cute::C<8>, int>, cute::tuple<int, cute::_1> >")[0].kind
     'A type of CuTe C++: (_8,n0):(n1,_1)'
+    >>> read_types("auto l = composition(Swizzle<3,3,3>{}, make_layout(Shape<_8,_64>{}, GenRowMajor{}));")[0].kind
+    'A swizzled layout: Sw<3,3,3> o _0 o (_8,_64):(_64,_1)'
     """
+    found = [*_cpp_calls(text)]
+    text = without(text, found)
     matches = some(_CPP_TYPE.finditer(text))
     if not matches:
-        return []
+        return found
     from cute_py.notation.compiler_types import spelled_type, type_end
 
-    found: list[Reading] = []
     read_to = 0
     for match in matches:
         if match.start() < read_to:
@@ -658,17 +666,23 @@ def read_types(text: str) -> list[Reading]:
             found.append(Reading("A type of CuTe C++", match.start(), match.end(), (cut,), missing=("the whole type",)))
             break
         read_to = end
-        spelled = with_symbols(spelled_type(text[match.start() : end]))
+        written = spelled_type(text[match.start() : end])
+        if not re.search(r"[0-9?]", written):  # a template's parameters: Layout<LShape, LStride>
+            continue
+        if ":" not in written and " o " not in written and "Sw<" not in written:
+            written += ":LayoutLeft"  # Layout<Shape<_8,_4>>
+        spelled = with_symbols(written)
         thing = unless_refused(parse, spelled)
         if isinstance(thing, (Layout, ComposedLayout, Swizzle)):
             lines = [line.strip() for line in facts_of(thing)]
             unknown = ["each n is a number that is known only at run time"] if "n0" in spelled else []
-            found.append(Reading(f"A type of CuTe C++: {shortened(spelled, 160)}", match.start(), end, lines + unknown))
+            kind = f"A type of CuTe C++: {shortened(str(thing), 160)}"
+            found.append(Reading(kind, match.start(), end, lines + unknown))
     return found
 
 
 def read_conditions(text: str) -> list[Reading]:
-    """Find every line that is a message of a static assertion and has no compiler output before it.
+    """Find every line that is the message of a CuTe static assertion without the compiler output around it.
 
     >>> [reading.kind for reading in read_conditions("Could not find a common tile-gmem vectorization.")]
     ['A static assertion of CuTe, by its message']

@@ -1,8 +1,8 @@
-"""Texts for layouts, tensors, basis elements, swizzles and tensor maps.
+"""Explain layouts, tensors, basis elements, swizzles and tensor maps.
 
-The text for a layout explains each stride and its value, with sample coordinates and their elements. The text for a
-tensor also explains its iterator, which the printed form of a coordinate tensor leaves open. If there are more than
-`MOST_MODES` modes, the text explains the first ones and counts the others.
+The explanation of a layout has each stride with the reason for its value, and sample coordinates with their elements.
+The explanation of a tensor also describes its iterator, which the printed form of a coordinate tensor does not explain.
+If a layout has more than `MOST_MODES` modes, only the first ones are explained, and the others are counted.
 """
 
 from __future__ import annotations
@@ -73,17 +73,17 @@ def _flat_modes(layout: Layout) -> list[_Mode]:
 
 
 def is_coordinates(thing: Thing) -> bool:
-    """Is it a tensor of implicit coordinates?"""
+    """Whether an object is a tensor of implicit coordinates."""
     return isinstance(thing, Tensor) and isinstance(thing.engine, ArithTupleIterator)
 
 
 def is_counting(thing: Thing) -> bool:
-    """Is it a tensor of implicit integers?"""
+    """Whether an object is a tensor of implicit integers."""
     return isinstance(thing, Tensor) and isinstance(thing.engine, CountingIterator)
 
 
 def is_basis_layout(thing: Layout | ComposedLayout) -> bool:
-    """A layout with at least one stride that is a basis element."""
+    """Whether a layout has at least one stride that is a basis element."""
     return isinstance(thing, Layout) and any(mode.axis is not None for mode in _flat_modes(thing))
 
 
@@ -92,7 +92,7 @@ def _dotted(path: Path) -> str:
 
 
 def _plain(value: Coordinate) -> str:
-    """A number without the underscore of static numbers."""
+    """A number or coordinate as text, without the underscores of static numbers."""
     if isinstance(value, (tuple, ArithTuple)):
         return "(" + ",".join(map(_plain, value)) + ")"
     if isinstance(value, Int):
@@ -103,12 +103,12 @@ def _plain(value: Coordinate) -> str:
 
 
 def _is(value: Number, number: int) -> bool:
-    """Is it a known number with this value?"""
+    """Whether a value is a known integer equal to `number`."""
     return isinstance(value, int) and value == number
 
 
 def _meaning(mode: _Mode, scalar: str) -> str:
-    """Describe one step along a mode."""
+    """Describe the effect of one step along a mode."""
     step = mode.step
     if _is(mode.size, 1):
         return "a single index, so it never moves"
@@ -123,7 +123,7 @@ def _meaning(mode: _Mode, scalar: str) -> str:
 
 
 def _reason(mode: _Mode, flat: list[_Mode]) -> str:
-    """Explain the size of the step by what the finer modes of the same axis cover."""
+    """Explain the stride of a mode by the range that the modes with smaller strides on the same axis cover."""
     size, step = mode.size, mode.step
     if not isinstance(size, int) or not isinstance(step, int) or size == 1 or step == 0:
         return ""
@@ -146,7 +146,8 @@ def _reason(mode: _Mode, flat: list[_Mode]) -> str:
 
 
 def _mode_lines(layout: Layout, scalar: str) -> list[str]:
-    """One line per mode: size, stride and effect of a step; then the reason for its size."""
+    """One line per mode with its size, its stride and the effect of a step; a second line gives the reason for the
+    stride."""
     flat = _flat_modes(layout)
     explained = flat[:MOST_MODES]
     width = max((len(_dotted(mode.path)) for mode in explained), default=0)
@@ -170,7 +171,8 @@ def _coordinate(shape: Tree, chosen: dict[Path, int], path: Path = ()) -> Coordi
 
 
 def _sample_lines(layout: Layout, element: Callable[[Coordinate], Coordinate]) -> list[str]:
-    """The first element, one step along each mode that moves, the last element."""
+    """Sample coordinates with their elements: the first one, one step along each mode of size above 1, and the last
+    one."""
     flat = _flat_modes(layout)
     if len(flat) > MOST_MODES:
         return [f"  omitted: a coordinate has more than {MOST_MODES} numbers"]
@@ -187,7 +189,7 @@ def _sample_lines(layout: Layout, element: Callable[[Coordinate], Coordinate]) -
 
 
 def _formula(layout: Layout, start: Coordinate) -> list[str]:
-    """One line for each codomain axis: where it starts and what each mode adds."""
+    """One line for each axis of the codomain: its start, and the term that each mode adds."""
     axes: dict[Path, list[str]] = {}
     for mode in _flat_modes(layout):
         if mode.axis is not None and not _is(mode.size, 1):
@@ -202,7 +204,7 @@ def _formula(layout: Layout, start: Coordinate) -> list[str]:
 
 
 def _coordinate_leaves(coordinate: Coordinate, path: Path = ()) -> list[tuple[Path, Number]]:
-    """(where, number) of every leaf of a coordinate."""
+    """(path, number) of every leaf of a coordinate."""
     if isinstance(coordinate, ArithTuple):
         return [leaf for i, x in enumerate(coordinate) for leaf in _coordinate_leaves(x, (*path, i))]
     return [(path, coordinate)]
@@ -219,8 +221,9 @@ def _about(
     """Describe any layout: its strides and their reasons, then the offsets of some coordinates.
 
     Args:
-        head: lines that describe the kind of object; facts: lines about the whole layout. element: coordinate -> its
-            element, which the text calls `kind`; scalar: the noun for the value that an integer step changes.
+        head: lines that describe the kind of object; facts: lines about the whole layout. element: the function from a
+            coordinate to its element; kind: the noun for an element; scalar: the noun for the value that an integer
+            stride changes.
     """
     lines = [*head, "", f"The strides {str(layout).split(':', 1)[1]}", *_mode_lines(layout, scalar)]
     lines += ["", "In all", *facts] if facts else []
@@ -256,7 +259,7 @@ def coordinate_tensor(tensor: Tensor) -> str:
 
 
 def _through(layout: Layout | ComposedLayout) -> list[str]:
-    """Describe the function between the strides and the iterator, if there is one."""
+    """Describe the outer function of a composed layout, such as a swizzle. Empty for a plain layout."""
     if not isinstance(layout, ComposedLayout):
         return []
     says = f"{layout.outer} is applied after the strides: it takes {layout.offset} + their sum, and returns the offset."
@@ -284,7 +287,7 @@ def any_layout(layout: Layout) -> str:
 def stored(tensor: Tensor, typed: bool = True) -> str:
     """Describe a tensor of stored elements: its address and its layout.
 
-    typed: whether the element type is known, not only its width.
+    typed: whether the element type is known, and not only its width.
     """
     layout, swizzle = tensor.layout, getattr(tensor.engine, "swizzle", None)
     element = tensor.element_type if typed else f"{tensor.element_type.bits} bits"
@@ -316,7 +319,7 @@ def facts_of_layout(layout: Layout | ComposedLayout) -> list[str]:
 
 
 def modes_text(parts: Parsed) -> str:
-    """Describe a tuple of sizes, layouts and underscores as a slice, a tiler or a shape; "" for others.
+    """Describe a tuple of sizes, layouts and underscores as a slice, a tiler or a shape; "" for any other object.
 
     >>> print(modes_text((Int(128), 64)))
     (_128,64)
@@ -344,7 +347,7 @@ def modes_text(parts: Parsed) -> str:
 
 
 def _tile_text(part: Parsed) -> str:
-    """The number of elements of a mode that a part of a tiler takes at a time; a symbol is printed unchanged."""
+    """The part of a mode that an entry of a tiler selects, as text, such as 'whole' or 'a tile of 64 elements'."""
     if is_underscore(part):
         return "whole"
     if isinstance(part, tuple) and any(map(is_underscore, leaves(part))):
@@ -353,7 +356,7 @@ def _tile_text(part: Parsed) -> str:
 
 
 def _elements(count: object) -> str:
-    """A number of elements, which may be a symbol."""
+    """A number of elements as text. The number may be a symbol."""
     return counted(int(count), "element") if is_integer(count) else f"{count} elements"  # type: ignore[call-overload]
 
 
@@ -384,7 +387,7 @@ def basis_text(element: ScaledBasis) -> str:
 
 
 def swizzle_text(swizzle: Swizzle) -> str:
-    """Describe the bits that a swizzle combines, and the mode of the TMA engine with these numbers."""
+    """Describe the bits that a swizzle combines, and the swizzle mode of the TMA engine with the same parameters."""
     bits, base, shift = swizzle.bits, swizzle.base, swizzle.shift
     if not bits:
         return f"{swizzle}\n\nThe identity: no bit is changed."
@@ -409,7 +412,7 @@ def _range(low: int, bits: int) -> str:
 
 
 def composed_text(layout: ComposedLayout) -> str:
-    """Describe the order in which a composed layout computes an offset."""
+    """Describe the steps by which a composed layout computes an offset, in their order."""
     out = [
         str(layout),
         "",

@@ -1,8 +1,8 @@
-"""Read tensor maps in a text: their 128 bytes in any form, and the arguments of an encoding that succeeded or failed.
+"""Read tensor maps in pasted text: their 128 bytes, and the arguments of an encoding that succeeded or failed.
 
-Arguments are given by name (output of CUTLASS and TileLang, a debugger's frame, generated C, this library's repr), in
-the order of the driver's functions (a call in C, TVM's packed calls), or as DeepGEMM prints them. Each form becomes a
-request, which `violations` and `hazards` judge; a change is offered if the changed request breaks no rule.
+The arguments may be named (output of CUTLASS and TileLang, a debugger's frame, generated C, this library's repr), in
+the order of the driver's functions (a call in C, TVM's packed calls), or printed by DeepGEMM. Each form is converted to
+a request, which `violations` and `hazards` judge. A change is offered if the changed request breaks no rule.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidValueError, unless_refused
-from cute_py.explanation.cuda_pastes import refused_at, refused_why
+from cute_py.explanation.cuda_pastes import EARLIER, refused_at, refused_code, refused_why
 from cute_py.explanation.readings import TYPE_NAME, Reading, some, type_bits
 from cute_py.notation.argument_lists import matching_bracket, split_operands
 from cute_py.tma.descriptor.data_types import FORMATS, format_of
@@ -88,6 +88,14 @@ LOOK_ELSEWHERE: Final = (
     "current context on this thread, the address of the map itself (a multiple of 64; of 128 since CUDA 13), an "
     "earlier asynchronous error that this call reports, and whether these are the numbers of the call that failed."
 )
+_EARLIER_ERROR: Final = (
+    "The driver's result is the error of an earlier kernel. compute-sanitizer, or CUDA_LAUNCH_BLOCKING=1, names that "
+    "kernel."
+)
+_NULL_ADDRESS: Final = (
+    "The address is null. The measured driver accepts it, but other drivers have returned 1 for it: encode no map for "
+    "an operand that does not exist, or give it the address of another tensor."
+)
 
 
 # ---- the answer to a request ---------------------------------------------------------------------------------------
@@ -108,7 +116,7 @@ def map_reading(
     elsewhere: str = LOOK_ELSEWHERE,
     missing: Sequence[str] = (),
 ) -> Reading:
-    """Explain a request: its meaning, the rules that it breaks, and the changes that work."""
+    """Make the reading of a request: its meaning, the rules that it breaks, and the changes that work."""
     found = violations(request)
     shown = describe(request).splitlines()
     apart = ("  broken rule", "  warning", "  judged", "  not judged")  # these parts belong to the reading
@@ -116,11 +124,13 @@ def map_reading(
     meaning += [*_names(request), *notes]
     changes = _offered(request) if found else []
     warned: list[Diagnostic] = [w for w in hazards(request) if not found or w.rule != "null address"]
+    if elsewhere == LOOK_ELSEWHERE and not request.global_address:
+        elsewhere = f"{_NULL_ADDRESS} {elsewhere}"
     return Reading(kind, *span, meaning, (*found, *warned), changes, missing, elsewhere, judged=True, scope=found.scope)
 
 
 def _offered(request: TensorMap) -> list[str]:
-    """The changes after which a map breaks no rule and has no new hazard."""
+    """The changes that make a tensor map break no rule and have no new hazard."""
     from cute_py.explanation.offers import passes_check
 
     return [
@@ -131,7 +141,7 @@ def _offered(request: TensorMap) -> list[str]:
 
 
 def _names(request: TensorMap) -> list[str]:
-    """The format and the swizzle as users spell them."""
+    """Lines with the names of the codes in a request: its format, swizzle and L2 promotion."""
     kind = -1 if request.data_type is None else request.data_type
     row = FORMATS[kind] if 0 <= kind < len(FORMATS) else None
     lines = [f"format {int(row.data_type)} is {row.data_type.name}: {', '.join(row.dtypes)}"] if row else []
@@ -158,7 +168,7 @@ _NOT_NUMBERS: Final = re.compile(
 
 
 def read_bytes(text: str) -> list[Reading]:
-    """Every part of a text that is the 64 or 128 bytes of a map."""
+    """Read every part of `text` that is the 64 or 128 bytes of a tensor map."""
     found: list[Reading] = []
     for begin, end in _places(text):
         if any(begin < r.end and r.begin < end for r in found):
@@ -177,7 +187,8 @@ def read_bytes(text: str) -> list[Reading]:
 
 
 def _places(text: str) -> Iterator[tuple[int, int]]:
-    """Candidate positions of a map: the whole text, runs of lines with numbers, brackets; longer ones first."""
+    """The spans of `text` that may be the bytes of a tensor map: all of it, runs of lines with numbers, and brackets.
+    Longer spans come first."""
     if len(text) <= MAX_TEXT:
         yield 0, len(text)
     runs: list[tuple[int, int, int]] = []
@@ -216,7 +227,8 @@ def _map_of(piece: str) -> bytes | None:
 
 
 def bytes_refused(text: str) -> CuteError | None:
-    """The reason why numbers in a text are not a map: they are only a part of a map, or too many."""
+    """The error that explains why numbers in `text` are not a tensor map: they are only part of a map, or too many.
+    None if nothing looks like a map."""
     found = [text[begin:end] for begin, end in _places(text) if _MAP_WORDS.search(text[max(0, begin - 200) : end])]
     for piece in found[1:] + found[:1]:  # the runs of numbers before the whole text
         try:
@@ -233,7 +245,7 @@ def bytes_refused(text: str) -> CuteError | None:
 
 
 def read_arguments(text: str) -> list[Reading]:
-    """Read every set of arguments of cuTensorMapEncodeTiled or -Im2col in a text."""
+    """Read every set of arguments of cuTensorMapEncodeTiled or cuTensorMapEncodeIm2col in `text`."""
     found = [*_deep_gemm(text), *_kernels(text), *_calls(text), *_by_name(text)]
     return found or [*_by_short_name(text)]
 
@@ -269,9 +281,16 @@ def _kernels(text: str) -> Iterator[Reading]:
         request = unless_refused(TensorMapTiled, kind, address, *lists, 0, swizzle, 2, 0)
         if request is None:
             continue
-        why = refused_why(match["why"] or "")
-        notes = [*why, f"five numbers of each kind are printed; a map of rank {rank} has the first {rank} of them"]
-        yield map_reading("A tensor map as TensorRT-LLM kernels print it", match.span(), request, notes)
+        result = match["why"] or ""
+        five = f"five numbers of each kind are printed; a map of rank {rank} has the first {rank} of them"
+        notes = [*refused_why(result), five]
+        printed = "A tensor map as TensorRT-LLM kernels print it"
+        yield map_reading(printed, match.span(), request, notes, _where_else(result))
+
+
+def _where_else(result: str) -> str:
+    """Other causes to check if the arguments break no rule; `result`: a text with the driver's result."""
+    return _EARLIER_ERROR if refused_code(result) in EARLIER else LOOK_ELSEWHERE
 
 
 def _integers(parts: Sequence[str]) -> tuple[int, ...]:
@@ -293,7 +312,8 @@ def _calls(text: str) -> Iterator[Reading]:
 
 
 def _argument(part: str, text: str) -> Value:
-    """A number, a list, or the string itself; for a variable, the value that the text assigns to it."""
+    """The value of one argument: a number, a list, or the string itself. For a variable, the value that `text` assigns
+    to it."""
     part = re.sub(r"^\w{1,80}\s{0,80}=\s{0,80}(?!=)", "", part.strip())
     value = _value(part)
     name = re.sub(r"^&|\+\s{0,80}1$|\.data\(\)$", "", part.replace(" ", "")).strip()
@@ -310,7 +330,7 @@ def _argument(part: str, text: str) -> Value:
 
 
 def _value(part: str) -> Value:
-    """Read a value: a list of numbers, a number, or a name."""
+    """Read a value: a list of numbers, a number, or the string itself."""
     part = part.strip()
     if part[:1] in ("(", "[", "{") and part[-1:] in (")", "]", "}") and part.lower() not in ("(nil)", "(null)"):
         body = re.sub(r"^[(\[{]|[)\]}]$", "", part)
@@ -322,7 +342,8 @@ def _value(part: str) -> Value:
 
 
 def _number(item: str) -> int | None:
-    """The integer of an item: a number, a product with sizeof, a cast, or an enum as `<Name.X: 6>`."""
+    """The integer that an expression denotes: a number, a product that may contain sizeof, a cast, or an enum such as
+    `<Name.X: 6>`; None for anything else."""
     item = re.sub(
         r"static_cast<[^<>]{0,400}>|\(\s{0,80}(?:u?int\w{0,80}|cuuint\w{1,80}|size_t"
         r"|unsigned[\w ]{0,100}|long[\w ]{0,100}|CU\w{1,80}|(?:const )?\w{1,80} ?\*)"
@@ -351,7 +372,7 @@ def _number(item: str) -> int | None:
 
 
 def _positional(parts: Sequence[Value], im2col: bool) -> dict[str, Value] | None:
-    """Arguments in the driver's order; a binding may omit the map, because it returns the map."""
+    """Name the arguments of a call in the driver's order. The map may be absent, because some bindings return it."""
     first, *others = (TensorMapIm2col if im2col else TensorMapTiled).FIELDS
     order = ("map", first, "rank", *others)
     if len(parts) == len(order) - 1:
@@ -360,7 +381,7 @@ def _positional(parts: Sequence[Value], im2col: bool) -> dict[str, Value] | None
 
 
 def _packed(parts: Sequence[Value], im2col: bool) -> dict[str, Value] | None:
-    """TVM's packed arguments: one argument per mode; strides include that of mode 0."""
+    """Name the arguments of a packed call of TVM: one argument per mode, with the stride of mode 0."""
     pairs = enumerate(pairwise(parts))
     start = next((i for i, (a, b) in pairs if isinstance(a, int) and isinstance(b, int)), None)
     if start is None or len(parts) < start + 3:
@@ -408,11 +429,12 @@ def _by_name(text: str) -> Iterator[Reading]:
             kind = f"Arguments of cuTensorMapEncode{'Im2col' if 'pixels_per_column' in fields else 'Tiled'}"
         results = [end for begin, end in refused_at(text) if begin >= span[0]]  # each printed map ends with its result
         until = results[-1] if len(groups) == 1 and results else min([e for e in results if e >= span[1]], default=0)
-        yield from _judged(kind[0].upper() + kind[1:], (span[0], max(span[1], until)), fields, notes)
+        for reading in _judged(kind[0].upper() + kind[1:], (span[0], max(span[1], until)), fields, notes):
+            yield replace(reading, elsewhere=_where_else(text)) if reading.elsewhere == LOOK_ELSEWHERE else reading
 
 
 def _stated_type(text: str) -> str:
-    """The element type that a text names apart from any argument; '' if it names none, or several."""
+    """The element type that `text` mentions outside the arguments; '' if it mentions none, or several."""
     types = {as_dtype(match[0]).name for match in some(TYPE_NAME.finditer(text)) if unless_refused(format_of, match[0])}
     return types.pop() if len(types) == 1 else ""
 
@@ -459,10 +481,10 @@ _Found: TypeAlias = tuple[int, int, str, Value]
 
 
 def _grouped(found: Sequence[_Found], heads: Sequence[int]) -> list[tuple[dict[str, Value], tuple[int, int], int]]:
-    """(fields, span, threads that printed them) of each map.
+    """(fields, span, number of threads that printed them) of each tensor map.
 
-    A new map begins at a header, or where a name comes again. The output of several threads may be interleaved: if all
-    complete values of each name agree, it is one map.
+    A new map begins at a header, or where a field name repeats. The output of several threads may be interleaved; if
+    all complete values of each name agree, they belong to one map.
     """
     whole = [row for row in found if row[3] != "cut"]
     values: dict[str, set[Value]] = {}
@@ -500,7 +522,8 @@ _NO_STRIDES: Final = "the text does not contain the strides; the other rules wer
 
 
 def _aligned_strides(dims: Sequence[int]) -> tuple[int, ...]:
-    """Strides for a tensor with elements of at most 8 bytes, each a multiple of 32 bytes."""
+    """Assumed strides in bytes for a tensor of these sizes, for elements of 8 bytes; each is a multiple of 32 bytes.
+    The first, -1, stands for mode 0."""
     strides, step = [-1], 8
     for size in dims[:-1]:
         step = -(-step * max(size, 1) // 32) * 32
@@ -509,14 +532,15 @@ def _aligned_strides(dims: Sequence[int]) -> tuple[int, ...]:
 
 
 def _plain_strides(value: Value) -> Value:
-    """Strides without the stride of mode 0, if the first number is an element size or -1."""
+    """The strides without that of mode 0, which is present if the first number is an element size or -1."""
     if isinstance(value, tuple) and len(value) > 1 and value[0] in (-1, 1, 2, 4, 8):
         return value[1:]
     return value
 
 
 def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes: Sequence[str]) -> Iterator[Reading]:
-    """Read arguments: a request if it is complete, otherwise a list of what is missing."""
+    """Make the readings of one set of arguments: a judged request if the set is complete, otherwise a list of the
+    missing arguments."""
     rank = _rank_of(fields)
     dims = fields.get("global_dim")
     strides = fields.get("global_strides", () if rank == 1 else None)
@@ -544,7 +568,7 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
 
 
 def _rank_of(fields: Mapping[str, Value]) -> int:
-    """The stated rank, or else the number of modes of the box or of the tensor; 0 if the text has neither."""
+    """The rank argument, or else the number of modes of the box or of the tensor; 0 if none of them is known."""
     rank = fields.get("rank")
     if isinstance(rank, int) and 0 <= rank <= 64:
         return rank
@@ -561,7 +585,8 @@ def _needed(fields: Mapping[str, Value]) -> tuple[str, ...]:
 
 
 def _settings(fields: Mapping[str, Value]) -> dict[str, object]:
-    """The enums and the address; if the text lacks the type or the address, the values that break the fewest rules."""
+    """The enums and the address of a request. If the text lacks the element type or the address, they have values that
+    break no rule by themselves."""
     values: dict[str, object] = {"data_type": 1, **{name: fields[name] for name in ENUM_OF if name in fields}}
     for name, value in values.items():
         if isinstance(value, str):
@@ -571,7 +596,7 @@ def _settings(fields: Mapping[str, Value]) -> dict[str, object]:
 
 
 def _steps(strides: tuple[int, ...], rank: int, of_driver: bool) -> tuple[int, ...]:
-    """The strides of modes 1 and up; the text may have the stride of mode 0 before them, and more numbers after
+    """The strides of mode 1 and higher. The text may have the stride of mode 0 before them, and unused numbers after
     them."""
     if strides[:1] == (-1,):
         return strides[1:]
@@ -588,7 +613,7 @@ def _complete(
     notes: Sequence[str],
     missing: Sequence[str],
 ) -> Reading:
-    """Read complete arguments."""
+    """Make the reading of a complete set of arguments."""
     values = _settings(fields)
     lists = {name: value for name in _LISTS if isinstance(value := fields.get(name), tuple)}
     strides = lists.pop("global_strides", ())
@@ -620,7 +645,8 @@ def _complete(
 def _outermost_first(
     kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes: Sequence[str]
 ) -> Iterator[Reading]:
-    """Read sizes and strides in the order of an array, and the box in the order that is legal."""
+    """Make the readings of arguments whose sizes and strides are outermost first. The box is read in the order that
+    breaks no rule."""
     turned: dict[str, Any] = dict(fields)
     for name in ("global_dim", "global_strides"):
         turned[name] = turned[name][::-1]
@@ -645,7 +671,7 @@ def _incomplete(
     missing: Sequence[str],
     notes: Sequence[str],
 ) -> Reading:
-    """Explain a map whose arrays were printed as pointers, or omitted."""
+    """Make the reading of a tensor map whose arrays were printed as pointers, or omitted."""
     known: dict[str, Any] = {**values, "global_dim": (256,), "box_dim": (8,)}
     partial = unless_refused(TensorMapTiled, **{**known, "global_strides": (), "element_strides": None})
     if partial is None:
@@ -669,6 +695,6 @@ def _incomplete(
 
 
 def read_maps(text: str) -> list[Reading]:
-    """Read arguments and bytes of maps in a text."""
+    """Read the arguments and the bytes of tensor maps in `text`."""
     named = read_arguments(text)
     return named or read_bytes(text)

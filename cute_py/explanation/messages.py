@@ -1,9 +1,10 @@
 """Read error messages about TMA, layouts and placements from Triton, TileLang, CuTe DSL, CUTLASS, CCCL, JAX, PyTorch
 and others.
 
-A message states its rule and usually its numbers. `rows/programs.toml` lists the messages that identify their program,
-and `rows/messages.toml` the others. For a message in neither file, explain reads its requirement: an alignment, a power
-of two, a contiguous mode, a rank, or a size of the box. It also reads Nsight Compute's counts of bank conflicts.
+A message states a rule, and usually the values that break it. `rows/programs.toml` lists the messages that identify the
+program that printed them, and `rows/messages.toml` lists the others. For a message in neither file, explain reads its
+requirement: an alignment, a power of two, a contiguous mode, a rank, or a size of the box. This module also reads the
+bank-conflict counts of Nsight Compute.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _WRAPPED: Final = re.compile(
 
 
 def by_program() -> tuple[Row, ...]:
-    """Read the messages that identify their program."""
+    """The rows of messages that identify the program that printed them."""
     return rows("programs")
 
 
@@ -43,7 +44,8 @@ def read_messages(text: str) -> list[Reading]:
 
 
 def messages_of(text: str, known: Sequence[Row]) -> list[Reading]:
-    """Read every message of a table in a text; if two rows match at one place, the first answers."""
+    """Read every message in `text` that a row of `known` matches. If two rows match at the same position, the first one
+    is used."""
     readings: list[Reading] = []
     wrapped = some(_WRAPPED.finditer(text), 32)
     for row, match in found(text, known):
@@ -55,7 +57,7 @@ def messages_of(text: str, known: Sequence[Row]) -> list[Reading]:
 
 
 def read_steps(text: str) -> list[Reading]:
-    """Read every message of the partition verifier's steps.
+    """Read every error message of the partition verifier, by its step.
 
     >>> [reading.kind for reading in read_steps("failed to compute the TMA G-basis, got !cute.layout<...>")]
     ['Step 8 of the partition verifier of the TMA reference pages']
@@ -78,11 +80,11 @@ def _message(text: str, match: re.Match[str], row: Row, span: tuple[int, int]) -
     return Reading(program, *span, _context(text, match), (broken,), (change,) if change else ())
 
 
-_SOURCES: Final = {**dict.fromkeys(("Triton", ""), "Triton, tensor descriptors"), "CCCL": "libcu++, cuda::barrier"}
+_SOURCES: Final = {"Triton": "Triton, tensor descriptors", "CCCL": "libcu++, cuda::barrier"}
 
 
 def _named(text: str) -> str:
-    """The program that printed a text, recognised by its contents."""
+    """The program that printed `text`, recognised by its contents; an empty string if it is unknown."""
     mark = first_of("marks", text)
     return "" if mark is None else mark.program
 
@@ -92,7 +94,7 @@ def _program(text: str) -> str:
 
 
 def _context(text: str, match: re.Match[str]) -> list[str]:
-    """The message, and the facts about the descriptor in the source line of the text."""
+    """Lines with the message, and with the shape, strides and block shape of the descriptor that the text mentions."""
     begin = text.rfind("\n", 0, match.start()) + 1
     end = text.find("\n", match.end())
     message = " ".join(text[begin : end if end >= 0 else len(text)].split())  # its layouts were read and blanked
@@ -118,7 +120,8 @@ _GOT: Final = re.compile(
 
 
 def _no_multiple(line: re.Match[str]) -> Reading | None:
-    """Read a message that gives a size and the number that must divide it."""
+    """Read a message that has a size and the number that must divide it; None if the size is a multiple of the
+    number."""
     demand = _MULTIPLE.search(line[0])
     if demand is None or not int(demand["unit"]):
         return None
@@ -137,7 +140,7 @@ def _no_multiple(line: re.Match[str]) -> Reading | None:
 
 
 def read_demands(text: str) -> Iterator[Reading]:
-    """Read requirements in messages that the table lacks."""
+    """Read the requirements in error messages that no table lists."""
     about_tma = _ABOUT_TMA.search(text) is not None
     for line in some(re.finditer(r"[^\n]{8,500}", text), 200):
         if not _IS_ERROR.search(line[0]):
@@ -154,8 +157,9 @@ def read_demands(text: str) -> Iterator[Reading]:
 # ---- bank conflicts, as Nsight Compute counts them -------------------------------------------------------------
 
 _METRIC: Final = re.compile(
-    r"l1tex__data_bank_conflicts_pipe_lsu_mem_shared(?:_op_(?P<op>\w{1,80}))?\.sum\b[^\n0-9]{0,60}(?P<count>[0-9][0-9,]{0,20})"
+    r"l1tex__data_bank_conflicts_pipe_lsu_mem_shared(?:_op_(?P<op>\w{1,80}))?\.sum\b[^\n0-9-]{0,60}(?P<count>[0-9][0-9,]{0,20})"
 )
+"""A metric and its count. A hyphen between them begins an option of the command line."""
 _WAYS: Final = re.compile(
     r"causes on average an?\s{1,80}(?P<ways>[0-9.]{1,6})\s{0,80}-"
     r"\s{0,80}way bank conflict across all (?P<requests>[0-9]{1,15}) "
@@ -183,7 +187,7 @@ _APART: Final = (
 
 
 def read_metrics(text: str) -> list[Reading]:
-    """Read counts of bank conflicts, all in one reading; it also reports that there are none."""
+    """Read all counts of bank conflicts as one reading, even if all of them are zero."""
     matches = sorted([*some(_METRIC.finditer(text), 32), *some(_WAYS.finditer(text), 8)], key=re.Match.start)
     if not matches:
         return []

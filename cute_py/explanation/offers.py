@@ -1,4 +1,4 @@
-"""Check the changes that explain offers: each must pass the strictest check for its kind of object.
+"""Check the changes that `explain` offers: each must pass the strictest check for its kind of object.
 
     a composition              gives A(B(i)) for every i: `strict=True`
     a divide                   the same, for the composition with the tiles and the rest
@@ -6,7 +6,7 @@
     an atom                    makes and checks without a finding
     PTX                        is assembled by ptxas, where ptxas is installed
 
-`passes_check` decides for all of them; a row that offers a change gives it a function that makes the changed object.
+`passes_check` makes this check. Its argument is a function that makes the changed object.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def passes_check(change: Change, before: object = None) -> bool:
     """Whether a change makes an object that passes every check of its kind.
 
     Args:
-        change: makes the changed object, or raises an error of this library.
+        change: a function that makes the changed object, or raises an error of this library.
         before: the object before the change, if it exists; hazards that it already has do not count against the change.
 
     >>> passes_check(lambda: TensorMapTiled(6, 4096, (64, 8), (128,), (64, 8)))
@@ -61,7 +61,7 @@ def _is_sound_map(changed: TensorMap, before: object) -> bool:
 
 
 def composes(left: LayoutLike, right: Tiler) -> bool:
-    """Is composition(left, right) the function left(right(i))?
+    """Whether composition(left, right) is the function left(right(i)).
 
     >>> from cute_py import Int, Layout
     >>> a = Layout((Int(6), Int(4)), (Int(4), Int(1)))
@@ -72,10 +72,9 @@ def composes(left: LayoutLike, right: Tiler) -> bool:
 
 
 def divides_whole(layout: Layout | ComposedLayout, tiler: Tiler) -> bool:
-    """Does a divide by the tiler visit the elements of the layout, tile after tile, without a tile that extends past
-    the end?
+    """Whether a divide by the tiler visits the elements of the layout tile by tile, and no tile extends past the end.
 
-    Symbolic sizes can't decide this; then the divide itself is the strictest check.
+    With symbolic sizes this can't be decided; then it is enough that the divide succeeds.
     """
     if not passes_check(lambda: zipped_divide(layout, tiler)):
         return False

@@ -1,14 +1,13 @@
-"""Read PTX instructions in a text, which the instruction table checks; messages of ptxas; and programs that wait
-forever.
+"""Read PTX instructions in pasted text, messages of ptxas, and programs that wait forever.
 
-An instruction with PTX's registers (`%r1`, `%rd2`) or symbols is examined by `examine`: the reasons why it does not
-assemble, the targets that assemble it, and a text with its modifiers that assembles. Operands of inline assembly (`%0`)
-have no type in the text and are ignored.
+`examine` checks an instruction with PTX registers (`%r1`, `%rd2`) or symbols against the instruction table. It finds
+the reasons why the instruction does not assemble, the targets that support it, and a form with its modifiers that
+assembles. Operands of inline assembly (`%0`) have no type in the text and are ignored.
 
-A program of mbarrier and copy instructions runs on the machine. Its lines become a kernel of one thread in each CTA,
-every instruction on its line of the text. A copy is replaced by the bytes that it brings to its barrier, because the
-text rarely contains its operands, but usually its box. The machine's findings name the missing bytes or arrivals of a
-wait, and a change is offered only if a run with it has no such finding.
+A program of mbarrier and copy instructions runs in the emulator (`run_ptx`). Its lines become a kernel with one thread
+per CTA, in which each instruction keeps its line number. A copy is replaced by a complete_tx of its bytes, because the
+text rarely contains the operands of a copy, but usually its box. The findings of the run name the bytes or arrivals
+that a wait lacks, and a change is offered only if a run with the change has no such finding.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ _BARE: Final = re.compile(r"(?<![%\w$.])[A-Za-z$][\w$]{0,100}|%[0-9]")
 
 
 def read_instructions(text: str) -> list[Reading]:
-    """Read the messages of ptxas, as one reading, and every instruction that breaks a rule. In a text without barriers,
-    also read instructions that break no rule."""
+    """Read the messages of ptxas, as one reading, and every instruction that breaks a rule. If `text` has no mbarrier
+    instructions, also read instructions that break no rule."""
     names = {row.name for row in ARCHITECTURES}
     arch = next((match[0] for match in some(_ARCH.finditer(text), 8) if match[0] in names), None)
     symbols = {match["name"]: match["space"] for match in some(_SYMBOL.finditer(text))}
@@ -86,7 +85,7 @@ def _instruction(one: ParsedInstruction, match: re.Match[str], arch: str | None)
 
 
 def _written(one: ParsedInstruction) -> Iterator[str]:
-    """The instruction with these modifiers and default operands, if it exists."""
+    """Yield the PTX text of an instruction with the same modifiers and default operands, if it assembles."""
     if one.form is not None:
         from cute_py.explanation.offers import passes_check
 
@@ -99,7 +98,9 @@ def _written(one: ParsedInstruction) -> Iterator[str]:
 # ---- what ptxas says -----------------------------------------------------------------------------------------------
 
 _PTXAS: Final = re.compile(
-    r"ptxas[^\n]{0,300}?(?:error|fatal)\s{0,80}:" r"\s{0,80}(?!\s|Ptx assembly aborted)(?P<what>[^\n]{1,300})"
+    r"ptxas[^\n]{0,300}?(?:error|fatal)\s{0,80}:\s{0,80}(?!\s|Ptx assembly aborted)(?P<what>[^\n]{1,300})|"
+    r"(?P<advice>Advisory: '[^'\n]{1,80}' modifier on instruction[^']{1,9}'[^'\n]{1,80}'[^']{1,60}'sm_\w{1,80}'"
+    r"(?:\s{1,9}instead of[^'\n]{1,60}'sm_\w{1,80}')?)"
 )
 _TARGET: Final = re.compile(r"(?P<needs>requires? \.?target )?[\"']?(?P<arch>sm_(?P<number>[0-9]{2,3})[af]?)\b")
 _NEEDS_VERSION: Final = re.compile(r"requires PTX ISA \.version (?P<version>[0-9]\.[0-9])")
@@ -130,20 +131,26 @@ _TOO_MUCH_SHARED: Final = re.compile(
 
 
 def _messages(text: str) -> Iterator[Reading]:
-    """Read all messages of ptxas together, because the first is often the cause of the others."""
+    """Read all messages of ptxas as one reading, because the first is often the cause of the others."""
     matches = some(_PTXAS.finditer(text), 16)
     if not matches:
         return
     lines: dict[str, None] = {}
     changes: dict[str, None] = {}
-    for match in matches:
-        why, change = _message(match["what"].strip())
+    said = [" ".join((match["what"] or match["advice"]).split()) for match in matches]
+    highest = max((_floor(what) for what in said), default=0)  # this target has the features of the lower ones
+    for what in said:
+        why, change = _message(what) if not 0 < _floor(what) < highest else ("", "")
         lines |= {why: None} if why else {}
         changes |= {change: None} if change else {}
-    broken = [Diagnostic("ptxas", text=match["what"].strip(), source="ptxas") for match in matches]
+    broken = [
+        Diagnostic("ptxas", text=what, source="ptxas", severity="warning" if match["advice"] else "error")
+        for match, what in zip(matches, said, strict=True)
+    ]
     missing = () if changes or _INSTRUCTION.search(text) else ("the line of PTX that ptxas names, with its operands",)
     begin = matches[0].start(), max(match.end() for match in matches)
     kind = "An error from ptxas" if len(matches) == 1 else f"{len(matches)} errors from ptxas"
+    kind = "An advisory from ptxas" if all(match["advice"] for match in matches) else kind
     yield Reading(kind, *begin, list(lines), list(dict.fromkeys(broken)), list(changes), missing)
 
 
@@ -203,7 +210,7 @@ def _usage(text: str) -> Iterator[Reading]:
 
 
 def _message(what: str) -> tuple[str, str]:
-    """Explain one message, with the change that works if the message names it."""
+    """Explain one message of ptxas. Return the reason and the change; each is empty if it is not known."""
     if needed := _NEEDS_VERSION.search(what):
         version = needed["version"]
         return (
@@ -261,8 +268,15 @@ def _message(what: str) -> tuple[str, str]:
     return f"the target of this compilation is below {named}", _compiled(named)
 
 
+def _floor(what: str) -> int:
+    """The number of the lowest target that a message requires; 0 if it requires none."""
+    target = _TARGET.search(what)
+    return int(target["number"]) if target is not None and target["needs"] is not None else 0
+
+
 def _few_registers(had: int, needs: int) -> tuple[str, str]:
-    """Explain too few registers for an instruction, and give the block size that leaves enough."""
+    """Explain that an instruction has too few registers, and give the block size that leaves enough. Return the reason
+    and the change."""
     why = (
         f"ptxas had {had} registers per thread: the {REGISTERS} registers of a multiprocessor divided by the threads "
         f"of the block, or -maxrregcount. ptxas does not count registers that setmaxnreg adds later"
@@ -309,12 +323,13 @@ _READY: Final = "fence.mbarrier_init.release.cluster; barrier.cluster.arrive; ba
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """An instruction of the text.
+    """One mbarrier or copy instruction of a pasted program.
 
     Attributes:
         line: line of the text. verb: 'init', 'arrive', 'expect_tx', 'complete_tx', 'try_wait', 'copy' and others.
-            barrier: its name in the text. number: a count, bytes, or a parity. threads: how many execute it. ctas: the
-            CTAs that the text names; empty for all. receivers: CTAs of a multicast.
+            barrier: the barrier's name in the text. number: a count, bytes, or a parity. threads: the number of threads
+            that execute the instruction. ctas: the CTAs that execute it, if the text names them; empty: all. receivers:
+            the CTAs that receive a multicast.
     """
 
     line: int
@@ -329,7 +344,8 @@ class _Step:
 
 @dataclass(slots=True)
 class _Program:
-    """The instructions of a text, and its further facts."""
+    """The mbarrier and copy instructions of a pasted text, with lines about them, and with the data that the text
+    lacks."""
 
     text: str
     steps: list[_Step] = field(default_factory=list)
@@ -337,7 +353,7 @@ class _Program:
     unknown: list[str] = field(default_factory=list)
 
     def add(self, step: re.Match[str]) -> None:
-        """Add an instruction."""
+        """Add the instruction of a match, if it names a barrier."""
         operands = [part.strip() for part in _OPERAND.findall(step["operands"])]
         places = [" ".join(part.strip("[]").split()) for part in operands if part.startswith("[")]
         numbers = [min(int(part, 0), _MOST_BYTES) for part in operands if _NUMBER.fullmatch(part)]
@@ -364,7 +380,7 @@ class _Program:
             self.steps.append(_Step(line, verb, name, numbers[-1], ctas=ctas))
 
     def copy(self, step: _Step, op: str, numbers: Sequence[int], note: str) -> None:
-        """Add a copy, with the bytes that it brings and the CTAs that receive them."""
+        """Add a copy instruction with its number of bytes and the CTAs that receive them."""
         if ".tensor" in op:
             box = _BOX.search(note) or _BOX.search(self.text)
             kind = TYPE_NAME.search(note) or TYPE_NAME.search(self.text)
@@ -396,11 +412,11 @@ class _Program:
 
     @property
     def initialises(self) -> bool:
-        """Whether the text initialises a barrier; if not, every barrier takes one arrival."""
+        """Whether the text initialises a barrier. If it does not, every barrier is assumed to expect one arrival."""
         return any(step.verb == "init" for step in self.steps)
 
     def judged(self) -> list[_Step]:
-        """The instructions, except waits that the text says too little about."""
+        """The instructions, without the waits for which the text lacks data."""
         used = {step.barrier for step in self.steps if step.verb not in ("init", "wait")}
         found = []
         for step in self.steps:
@@ -412,7 +428,8 @@ class _Program:
 
 
 def _kernel_text(steps: Sequence[_Step], initialises: bool) -> tuple[str, int, list[str]]:
-    """Make a kernel of these steps, each on its line after `_HEAD`: PTX, number of CTAs, barriers in order."""
+    """Make a kernel of these steps, each on its own line after `_HEAD`. Return the PTX, the number of CTAs, and the
+    names of the barriers in the order of their addresses."""
     names = list(dict.fromkeys(step.barrier for step in steps))
     ctas = 1 + max((max(step.ctas + step.receivers, default=0) for step in steps), default=0)
     rows: list[str] = [""] * max(step.line for step in steps)
@@ -431,7 +448,8 @@ def _kernel_text(steps: Sequence[_Step], initialises: bool) -> tuple[str, int, l
 
 
 def _instructions(step: _Step, at: int, count: int, number: int) -> Iterator[tuple[int | None, list[str]]]:
-    """(CTA that executes them, None for all; instructions) of a step whose barrier lies `at` bytes from the first."""
+    """Yield (CTA that executes them or None for all, instructions) for a step whose barrier is `at` bytes after the
+    first."""
     arrive = "mbarrier.arrive_drop" if step.drops else "mbarrier.arrive"
     expect = f"mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r2+{at}]"
     lines = {
@@ -468,7 +486,8 @@ def _instructions(step: _Step, at: int, count: int, number: int) -> Iterator[tup
 
 
 def _run_errors(steps: Sequence[_Step], initialises: bool) -> list[Diagnostic]:
-    """Run the steps, and return the findings on their barriers, with the names and lines of the text."""
+    """Run the steps, and return the errors that the run finds, with the barrier names and line numbers of the pasted
+    text."""
     if not any(step.verb == "wait" for step in steps):
         return []
     from cute_py.machine.run import run_ptx
@@ -483,7 +502,8 @@ def _run_errors(steps: Sequence[_Step], initialises: bool) -> list[Diagnostic]:
 
 
 def _in_the_text(said: str, names: Sequence[str]) -> str:
-    """Replace the machine's lines and barriers in a message by those of the pasted text."""
+    """Replace line numbers and barrier addresses in a message of `run_ptx` by the lines and barrier names of the pasted
+    text."""
     said = _LINE.sub(lambda found: f"line {int(found[1]) - _HEAD_LINES}", said)
     for number, name in reversed(list(enumerate(names))):
         address = f"{_BASE + 8 * number:#x}"
@@ -493,7 +513,8 @@ def _in_the_text(said: str, names: Sequence[str]) -> str:
 
 
 def read_waits(text: str) -> list[Reading]:
-    """Run a program of mbarrier and bulk copy instructions on the machine."""
+    """Run a pasted program of mbarrier and bulk copy instructions in the emulator, and explain the waits that never
+    end."""
     matches = some(_STEP.finditer(text), 200)
     if not {step["verb"] for step in matches} & {"arrive", "try_wait", "test_wait", "expect_tx"}:
         return []
@@ -505,6 +526,9 @@ def read_waits(text: str) -> list[Reading]:
     changes = list(dict.fromkeys(fix for one in broken for fix in one.fixes))
     if broken and not changes:
         changes = list(_tried_changes(steps, program.initialises))
+    if not broken and program.unknown:  # the machine did not run the waits
+        broken = [*_without_arrivals(program.steps)]
+        changes = ["let one thread execute mbarrier.arrive.expect_tx with the bytes of the copy"] if broken else []
     if not broken and hangs and not program.unknown:
         where = "check the parity, other barriers, and whether all loads were issued"
         program.lines.append(f"the bytes and the arrivals balance; {where}")
@@ -524,9 +548,22 @@ def read_waits(text: str) -> list[Reading]:
     return [Reading(kind, *span, program.lines, broken, changes, unknown, elsewhere, not unknown)]
 
 
+def _without_arrivals(steps: Sequence[_Step]) -> Iterator[Diagnostic]:
+    """Find barriers that the text initialises and waits for, and on which none of its instructions arrives."""
+    begun = {step.barrier: step for step in steps if step.verb == "init"}
+    arrived = {step.barrier for step in steps if step.verb in ("arrive", "announce")}
+    for name in dict.fromkeys(step.barrier for step in steps if step.verb == "wait"):
+        if name in begun and name not in arrived:
+            needed = counted(begun[name].number, "arrival")
+            text = (
+                f"no instruction of the text arrives on {name}: a phase needs {needed}, and a copy delivers only bytes"
+            )
+            yield Diagnostic("never completes phase", text=text, source="PTX ISA, mbarrier")
+
+
 def _tried_changes(steps: Sequence[_Step], initialises: bool) -> Iterator[str]:
-    """Find the first change of one number after which the program runs without errors: the bytes, who announces them,
-    or a parity."""
+    """Find the first change of one step with which the program runs without errors: the expected bytes, the CTAs that
+    announce them, or a parity."""
     left = _MOST_RUNS
     for place, step in enumerate(steps):
         if step.verb == "wait":
@@ -564,7 +601,8 @@ _WITHOUT_BARRIER: Final = 2
 
 
 def _barrier_of(op: str, places: Sequence[str]) -> str | None:
-    """The barrier that an instruction names: the last address of a load, the first one of others."""
+    """The barrier operand of an instruction: the last address of a bulk copy, the first address of any other
+    instruction."""
     if op.startswith("cp."):
         named = bool(places) and ("mbarrier" in op or len(places) > _WITHOUT_BARRIER)
         return places[-1].split(",")[0].strip() if named else None

@@ -1,8 +1,8 @@
-"""Records of findings in a pasted text, and the format of an answer.
+"""The record of a finding in a pasted text (`Reading`), and the format of an answer.
 
-A recogniser is a function `text -> readings`. A reading describes a part of the text: its kind, the meaning of its
-numbers, the rules that they break (`Diagnostic`), changes that work, and the data that is missing for a verdict.
-Recognisers run in order; each sees the text without the parts that earlier ones read.
+A recogniser is a function `text -> readings`. A reading describes one part of the text: its kind, the meaning of its
+values, the rules that they break (`Diagnostic`), changes that work, and the data that is missing for a verdict.
+Recognisers run in order, and each one gets the text without the parts that earlier recognisers have read.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ LONGEST_LINE: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One part of a text, understood.
+    """The explanation of one part of a pasted text.
 
     Attributes:
-        kind: the kind of the part; begin, end: its position in the text, in characters. meaning: lines about its
-            meaning.
-        broken: the rules that it breaks; a warning is for legal but harmful values.
+        kind: the kind of the part; begin, end: the position of the part in the text, in characters. meaning: lines that
+            explain it.
+        broken: the rules that it breaks; a warning stands for a legal but harmful value.
         changes: changes that work; each was tried against all rules.
-        missing: data that the text lacks; elsewhere: other causes to check if no rule is broken.
-        judged: whether rules apply to it, so that an empty `broken` means that it breaks none. scope: the rules that
-            were judged and those that were not.
+        missing: data that the text lacks; elsewhere: other possible causes, if no rule is broken.
+        judged: whether rules were checked, so that an empty `broken` means that no rule is broken. scope: the rules
+            that were judged and those that were not.
     """
 
     kind: str
@@ -86,7 +86,8 @@ def reason_of(rule: str) -> Reason | None:
 
 
 def condition_id(condition: str) -> str | None:
-    """The id of an assertion of CuTe C++, from the printed text, which may be longer or truncated.
+    """The id of a CuTe C++ assertion, from its printed message, which may be truncated or have more text after it; None
+    if it is unknown.
 
     >>> condition_id("Shape Divis"), condition_id("Shape Divisibility Condition, in composition"), condition_id("mine")
     (None, 'Shape Divisibility Condition', None)
@@ -115,13 +116,13 @@ def _sourced(found: Diagnostic) -> str:
 
 
 def _headed(title: str, lines: Sequence[str]) -> str:
-    """A title and its lines, indented; empty if there are no lines."""
+    """A title with its lines indented below it; an empty string if there are no lines."""
     body = "\n".join(f"  {shortened(part, LONGEST_LINE)}" for line in lines for part in line.split("\n"))
     return f"{title}\n{body}" if body else ""
 
 
 def answer(readings: Sequence[Reading]) -> str:
-    """Format the answer to a text: all readings in the order of the text, without repetitions."""
+    """Format the readings of a text in the order of the text, without repetitions."""
     ordered = sorted(readings, key=lambda reading: reading.begin)
     parts: list[str] = []
     for reading in ordered:
@@ -135,7 +136,7 @@ def answer(readings: Sequence[Reading]) -> str:
 
 
 def without(text: str, readings: Sequence[Reading]) -> str:
-    """The text with blanks in place of the read parts, so positions stay the same.
+    """The text with blanks in place of the parts that were read, so that positions do not change.
 
     >>> without("ab cd", [Reading("x", 0, 2)])
     '   cd'
@@ -158,7 +159,7 @@ _LOOSE: Final = (("fp8", 8), ("float8", 8), ("char", 8), ("byte", 8), ("bfloat",
 
 
 def type_bits(name: str) -> int:
-    """Bits of an element type in any spelling; 0 for an unknown name.
+    """Width in bits of an element type in any spelling; 0 for an unknown name.
 
     >>> type_bits("cutlass::float_e4m3_t"), type_bits("unsigned char"), type_bits("fp8"), type_bits("void")
     (8, 8, 8, 0)
@@ -168,5 +169,5 @@ def type_bits(name: str) -> int:
 
 
 def some(found: Iterator[re.Match[str]], most: int = 64) -> list[re.Match[str]]:
-    """The first matches of a pattern; a text could have one at every character."""
+    """At most `most` matches of a pattern, because a long text could have one at every character."""
     return list(islice(found, most))

@@ -1,12 +1,14 @@
 """The long form of an error: the broken rule, the reason for it, its source, and the change.
 
-The reason is selected by the id of the rule, never by a message: a `Diagnostic` of a tensor map has an id, a step of
-the verifier has its number, and every error of this library has an id as `.rule`. The tables below have a row for each
-rule: those of a tensor map (`descriptor.limits`, whose reasons about bits follow from the fields that the map has), the
-steps of the verifier, the conditions of the G-basis, the traps of the hardware, the races that `RaceError` names, a
-barrier that never completes, the conditions that CuTe C++ asserts in the algebra (`assertions.txt` has those on
-tensors, copies and MMAs); then one row for each class of `cute_py.errors`, which apply where no rule is known. The last
-table has terms without an object of their own: the vocabulary of TMA, and the errors that the CUDA driver returns.
+A rule is identified by its id, never by a message: a `Diagnostic` of a tensor map has an id, a step of the verifier has
+its number, and every error of this library has the attribute `.rule`. The tables below have a row for each rule of
+these groups: tensor maps (`descriptor.limits`; the reasons about bits follow from the fields of the map), the steps of
+the verifier, the conditions of the G-basis, the traps of the hardware, the races that `RaceError` reports, a barrier
+that never completes, and the conditions that CuTe C++ asserts in the layout algebra (`rows/assertions.toml` has those
+on tensors, copies and MMAs).
+
+A further table has one row for each class of `cute_py.errors`, which applies if no rule is known. The last table has
+terms that are not objects of this library: the vocabulary of TMA, and the errors that the CUDA driver returns.
 """
 
 from __future__ import annotations
@@ -88,7 +90,7 @@ REASONS: Final[dict[str, Reason]] = {
 
 @functools.cache
 def assertions() -> dict[str, Reason]:
-    """Static assertions of CuTe C++ -> their reason; the table is read at first use.
+    """Message of a CuTe C++ static assertion -> its reason. The table is read at first use.
 
     A key lists all messages of a row, separated by semicolons. `*` stands for any text, and the final dot is omitted.
     If two rows match a message, the first gives the reason.
@@ -97,7 +99,8 @@ def assertions() -> dict[str, Reason]:
 
 
 def assertion_reason(message: str) -> Reason | None:
-    """The reason for a message of CuTe; None if the string has more text before or after the message.
+    """The reason for a static assertion of CuTe, from its message; None if the string has more text before or after the
+    message.
 
     >>> assertion_reason("Unrecognized CopyPolicy.").source
     'cute/algorithm/copy.hpp'
@@ -111,7 +114,7 @@ def assertion_reason(message: str) -> Reason | None:
 
 
 def _is_message(said: str, pattern: str) -> bool:
-    """Whether a string matches the parts of a message, with any text between them.
+    """Whether a string matches a message in which each `*` stands for any text.
 
     >>> _is_message("a of b", "a * b"), _is_message("a b", "a * b"), _is_message("a of b.", "a * b")
     (True, False, False)
@@ -132,7 +135,7 @@ def _is_message(said: str, pattern: str) -> bool:
 
 
 def error_text(error: CuteError) -> str:
-    """The text of an error, its rules with their reasons, and its position in the hierarchy of classes.
+    """Explain an error: its message, the broken rules with their reasons, and the base classes of its class.
 
     >>> print(error_text(CuteError("no")).splitlines()[0])
     CuteError: no
@@ -142,13 +145,13 @@ def error_text(error: CuteError) -> str:
 
 
 def error_class_text(kind: type[CuteError]) -> str:
-    """Explain a class of errors: its meaning and purpose, what to do, and the rules that raise it."""
+    """Explain an error class: its docstring, what to do, and the rules that raise it."""
     parts = [kind.__name__, inspect.getdoc(kind) or "", *_in_general(kind), _rules_of(kind), _about(kind)]
     return "\n\n".join(part for part in parts if part)
 
 
 def reasons_of(error: CuteError) -> list[tuple[str, Reason, str]]:
-    """(text, reason, source) of each rule of an error; empty if no rule is known."""
+    """(title, reason, source) of each rule that an error reports; empty if no table has its rule."""
     broken = [v for v in getattr(error, "violations", ()) if isinstance(v, Diagnostic) and v.rule in MAP_REASONS]
     if broken:
         return [(f"{v.argument}: it must {v.requirement}", MAP_REASONS[v.rule], v.source) for v in broken]
@@ -168,7 +171,7 @@ def _step_names() -> dict[int, str]:
 
 
 def _in_general(kind: type) -> list[str]:
-    """The row of a class, or of its nearest base class."""
+    """The general reason for an error class, or for its nearest base class that has one."""
     return [_rule("", CLASS_REASONS[c.__name__], "") for c in kind.__mro__ if c.__name__ in CLASS_REASONS][:1]
 
 
@@ -179,7 +182,7 @@ def _rule(title: str, reason: Reason, source: str) -> str:
 
 
 def _rules_of(kind: type[CuteError]) -> str:
-    """The rules that raise an error of this class, if a table lists them."""
+    """A list of the rules that raise an error of this class, if a table has them; otherwise an empty string."""
     from cute_py.tma.descriptor.limits import RULES
 
     if kind.__name__ == "TmaLimitError":
@@ -221,7 +224,8 @@ _OF_ENUM: Final = re.compile(rf"(?:cute\.tma\.|tma\.)?(?:{'|'.join(_NAMES_OF_ENU
 
 
 def term_text(text: str) -> str | None:
-    """The explanation of a term, an enum's spelling ('128B', 'FLOAT16') or an element type ('bf16'); or None.
+    """The explanation of a term, an enum's spelling ('128B', 'FLOAT16') or an element type ('bf16'); None for any other
+    string.
 
     >>> print(term_text("gbasis").splitlines()[0], term_text("128B").splitlines()[0])
     G-basis TensorMapSwizzle.B128 = 3
@@ -246,7 +250,8 @@ def term_text(text: str) -> str | None:
 
 
 def finding_text(text: str) -> str | None:
-    """The explanation of a finding of `run_ptx` by its name, as an answer of `run_ptx` begins with it; or None.
+    """The explanation of a `run_ptx` finding by its name, which is the first part of the finding's message; None for
+    any other string.
 
     >>> print(finding_text("hang: parity").splitlines()[0])
     hang: parity, a finding of run_ptx
@@ -261,13 +266,14 @@ def finding_text(text: str) -> str | None:
 
 
 def _entry(title: str, why: str, label: str, fix: str, source: str) -> str:
-    """The text of a term or a finding: title, meaning, what to do or where to read on, and the source."""
+    """Format the explanation of a term or a finding: title, meaning, what to do or where to read more, and the
+    source."""
     parts = [title, "", filled("", why), "", filled(label, fix)]
     return "\n".join([*parts, *([filled("  source : ", source)] if source else [])])
 
 
 def nearest(text: str) -> list[str]:
-    """Names and terms that a misspelled name may mean.
+    """At most three names or terms that are spelled like the given string.
 
     >>> nearest("ziped_divide")[0]
     'zipped_divide'

@@ -1,7 +1,7 @@
-"""Printed tiled operations, atoms and descriptors of shared memory, as CuTe C++ and CuTe DSL write them.
+"""Read printed tiled operations, atoms and descriptors of shared memory, as CuTe C++ and CuTe DSL print them.
 
-A print does not name its operation, so the reading names all operations of CuTe with the printed layouts. A
-descriptor's fields are decoded from its 64 bits.
+The printed text does not name its operation, so the reading lists all operations of CuTe that have the printed layouts.
+A descriptor's fields are decoded from its 64 bits.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ _TILED_FIELD: Final = re.compile(
 
 
 def read_tiled(text: str) -> list[Reading]:
-    """Every tiled operation, atom and descriptor that was printed in a text, and what descriptors say together."""
+    """Read every printed tiled operation, atom and descriptor in `text`, and the descriptors that belong to one
+    instruction."""
     return [*_tiled_operations(text), *_descriptors(text), *_instruction_descriptors(text), *_products(text)]
 
 
@@ -71,7 +72,7 @@ def _tiled_operations(text: str) -> Iterator[Reading]:
 
 
 def part_names(thing: Parsed) -> list[str]:
-    """The names of the operations whose text equals the text of an atom, or of a tiled operation's atom."""
+    """The names of the operations that have the same layouts as an atom, or as the atom of a tiled operation."""
     atom = thing.atom if isinstance(thing, (TiledMma, TiledCopy)) else thing
     return same_layouts(atom) if isinstance(atom, (MmaAtom, CopyAtom)) else []
 
@@ -81,7 +82,7 @@ MOST_NAMES: Final = 4
 
 
 def _named(text: str) -> list[str]:
-    """The operations that have the printed layouts."""
+    """Lines that list the operations with the layouts that `text` prints."""
     names = unless_refused(lambda: part_names(parse(text)))
     if names is None:
         return []
@@ -98,7 +99,7 @@ def _field(fields: dict[str, str], name: str) -> Layout | None:
 
 
 def _tuple(fields: dict[str, str], name: str) -> list[int]:
-    """The sizes of a printed tiler or shape."""
+    """The sizes in a printed tiler or shape; empty if one of them is not known."""
     thing = unless_refused(parse, fields[name]) if name in fields else ()
     items = thing if isinstance(thing, tuple) else (thing,)
     if not all(has_numbers(item) for item in items if isinstance(item, Layout)):
@@ -108,7 +109,8 @@ def _tuple(fields: dict[str, str], name: str) -> list[int]:
 
 
 def _shared(held: Layout) -> bool:
-    """Whether all threads of a TV layout have the same values: an operand that a descriptor or an address names."""
+    """Whether all threads of a TV layout have the same values, as for an operand that the instruction reads through a
+    descriptor or an address."""
     threads = held.stride[0] if isinstance(held.stride, tuple) else held.stride
     return int(product_each(held.shape)[0]) > 1 and all(known_number(step) == 0 for step in leaves(threads))
 
@@ -171,9 +173,9 @@ def _copy_facts(fields: dict[str, str]) -> tuple[list[str], list[str]]:
             lines += [f"{threads} threads: each warp together reads or writes {values} values of tensor memory"]
             threads //= warp
         else:
-            lines += [f"{threads} threads, {values} values each: {threads * values} elements"]
+            lines += [f"{counted(threads, 'thread')}, {counted(values, 'value')} each: {threads * values} elements"]
         if bits and warp == 1:
-            lines.append(f"{values} values of {bits} bits: {values * int(bits) / 8:g} bytes per thread")
+            lines.append(f"{counted(values, 'value')} of {bits} bits: {values * int(bits) / 8:g} bytes per thread")
         if tile:
             area = math.prod(tile)
             lines.append(f"a tile of {'x'.join(map(str, tile))}, {area} elements")
@@ -184,7 +186,7 @@ def _copy_facts(fields: dict[str, str]) -> tuple[list[str], list[str]]:
                 )
         steps = leaves(held.stride[1]) if isinstance(held.stride, tuple) else []
         first = known_number(steps[0]) if steps else None
-        if first is not None and tile:
+        if first and tile:  # stride 0 belongs to a thread of one value
             along = "mode 0 (M)" if first < tile[0] else "mode 1 (N)"
             lines.append(
                 f"consecutive values of a thread are {first} elements apart in the tile, counted along M first: {along}"
@@ -240,7 +242,8 @@ _KIND: Final = re.compile(r"kind::(\w{2,10})")
 
 
 def _read_as(value: int, kind: str | None) -> tuple[list[InstructionDescriptor], list[InstructionDescriptor]]:
-    """The readings of an instruction descriptor that break no rule, and those to choose from, the best first."""
+    """Interpret an instruction descriptor for each kind of MMA. Return the interpretations that break no rule, and the
+    candidates to use, the best first."""
     from cute_py.machine.tensor_memory.instruction_descriptor import MMA_KINDS, InstructionDescriptor
 
     read = [InstructionDescriptor(value, name) for name in MMA_KINDS]
@@ -273,7 +276,7 @@ _VECTORS: Final = re.compile(r"scale_vec::([124])X|block(16|32)")
 
 
 def _products(text: str) -> Iterator[Reading]:
-    """An instruction descriptor with the descriptors of A and B: what the instruction reads."""
+    """Explain what an instruction reads, if `text` has its instruction descriptor and the descriptors of A and B."""
     instruction, named = _INSTRUCTION.search(text), _KIND.search(text)
     found = {(match["before"] or match["behind"]).lower(): match for match in some(_OPERAND.finditer(text), 16)}
     if instruction is None or len(found) < 2:

@@ -1,8 +1,8 @@
-"""The layouts that Triton and Gluon print, in a text: linear layouts, encodings, tensor memory, padding.
+"""Read the layouts that Triton and Gluon print: linear layouts, encodings, tensor memory, padding.
 
-This module finds them among other lines and after the names of a module, `notation` reads them, and the reading applies
-them to the tiles in the text. Tensor memory and padded layouts have no linear layout, so this module explains their
-parameters.
+This module finds the layouts among other lines of the text and behind MLIR aliases, `notation` parses them, and the
+reading applies them to the tiles that the text mentions. Tensor memory and padded layouts have no linear layout, so
+this module explains their parameters.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import CuteError
+from cute_py.errors import CuteError, counted
 from cute_py.explanation.readings import Reading, some
 from cute_py.notation.argument_lists import matching_bracket
 from cute_py.notation.triton import TritonLayout, parse_triton
@@ -36,33 +36,74 @@ _ALIAS: Final = re.compile(
     r"^[ \t]{0,100}(?P<name>#\w{1,80})[ \t]{0,100}=[ \t" r"]{0,100}(?P<begin>#\w{1,80}\.\w{1,80}[ \t]{0,100}<)",
     re.MULTILINE,
 )
+_RENAMED: Final = re.compile(
+    r"^[ \t]{0,100}(?P<name>#\w{1,80})[ \t]{0,100}=[ \t]{0,100}(?P<other>#\w{1,80})\b(?!\.)", re.MULTILINE
+)
+_BARE: Final = re.compile(r"(?<!<)\{(?=\s{0,9}sizePerThread = \[)")
+"""The parameters of a blocked layout without its name."""
+_USED: Final = re.compile(r"(?:tensor|memdesc)<(?:[0-9]{1,7}x){1,6}[\w<>!.]{1,40}, (?P<name>#\w{1,80})\b(?!\.)")
+_COUNTED: Final = re.compile(r"(?:ttg|triton_gpu)\.(?P<name>num-warps|threads-per-warp)\"? = (?P<count>[0-9]{1,4})")
+_SPECIALIZED: Final = re.compile(r"warp_specialize|total-num-warps|num_warps\(")
+"""Matches a module whose partitions have their own numbers of warps."""
 _ON_TILE: Final = re.compile(r"\b(?P<type>tensor|memdesc)<(?P<sizes>(?:[0-9]{1,7}x){1,6})\w{1,80}, (?P<name>#\w{1,80})")
 _MOST_TILES: Final = 2
 """Tiles on which one encoding is shown."""
 
 
 def read_triton_layouts(text: str) -> list[Reading]:
-    """Every layout of Triton or Gluon in a text."""
+    """Read every layout of Triton or Gluon in `text`."""
     aliases = _aliases(text)
     tiles: dict[str, list[tuple[str, tuple[int, ...]]]] = {}
     for match in some(_ON_TILE.finditer(text), 200):
         sizes = tuple([int(n) for n in match["sizes"].rstrip("x").split("x")])
         tiles.setdefault(aliases.get(match["name"], ""), []).append((match["type"], sizes))
     found = [*_linear_prints(text)]
+    counts = {} if _SPECIALIZED.search(text) else {m["name"]: int(m["count"]) for m in some(_COUNTED.finditer(text), 8)}
     for match in sorted([*some(_ATTRIBUTE.finditer(text)), *some(_CLASS.finditer(text))], key=re.Match.start):
         if any(one.begin <= match.start() < one.end for one in found):
             continue
         end = matching_bracket(text, match.end()) + 1
-        found += _named(match["kind"], text[match.start() : end], (match.start(), end), aliases, tiles)
-    return found
+        found += _named(match["kind"], text[match.start() : end], (match.start(), end), aliases, tiles, counts)
+    for match in some(_BARE.finditer(text), 8):
+        if not any(one.begin <= match.start() < one.end for one in found):
+            end = matching_bracket(text, match.end()) + 1
+            shown = f"#ttg.blocked<{text[match.start() : end]}>"
+            found += _named("blocked", shown, (match.start(), end), aliases, tiles, counts)
+    return found or [*_undefined(text)]
+
+
+def _undefined(text: str) -> Iterator[Reading]:
+    """Name the layouts that operations use and that the text does not define."""
+    used = some(_USED.finditer(text))
+    names = list(dict.fromkeys(match["name"] for match in used))
+    if names:
+        missing = [f"the definition of {name}: the line of the module that begins {name} =" for name in names[:8]]
+        span = used[0].start(), used[-1].end()
+        yield Reading("Operations of Triton's IR, without the layouts of their tensors", *span, missing=missing)
 
 
 def _aliases(text: str) -> dict[str, str]:
-    """Name that a module gives to an attribute -> the attribute."""
+    """MLIR alias -> the attribute that it stands for."""
     found: dict[str, str] = {}
     for match in some(_ALIAS.finditer(text)):
         found[match["name"]] = text[match.start("begin") : matching_bracket(text, match.end()) + 1]
+    for match in some(_RENAMED.finditer(text)):
+        if match["other"] in found:
+            found[match["name"]] = found[match["other"]]
     return found
+
+
+def _miscounted(thing: TritonEncoding, counts: Mapping[str, int]) -> Iterator[Diagnostic]:
+    """Compare the warps and the threads of a layout with those of the module."""
+    own = {
+        "num-warps": getattr(thing, "warps_per_cta", None),
+        "threads-per-warp": getattr(thing, "threads_per_warp", None),
+    }
+    for name, sizes in own.items():
+        if sizes is not None and name in counts and math.prod(sizes) != counts[name]:
+            have = counted(math.prod(sizes), "warp") if name == "num-warps" else f"{math.prod(sizes)} threads per warp"
+            text = f"the layout has {have}; the module says {name} = {counts[name]}"
+            yield Diagnostic("warps of a layout", text=text, source="Triton, verifier of tensor layouts")
 
 
 def _named(
@@ -71,8 +112,9 @@ def _named(
     span: tuple[int, int],
     aliases: Mapping[str, str],
     tiles: Mapping[str, list[tuple[str, tuple[int, ...]]]],
+    counts: Mapping[str, int],
 ) -> Iterator[Reading]:
-    """The reading of an attribute or a class."""
+    """Make the reading of an MLIR attribute or a Gluon layout class."""
     head = f"A layout of Triton: {shown[:160]}"
     if kind in ("shared_memory", "tensor_memory"):
         return
@@ -105,7 +147,7 @@ def _named(
     if isinstance(thing, TritonLayout):
         yield _linear_reading(head, thing, span)
         return
-    lines, broken = thing.facts(), []
+    lines, broken = thing.facts(), [*_miscounted(thing, counts)]
     for place, sizes in list(dict.fromkeys(tiles.get(shown, ())))[:_MOST_TILES]:
         tile = sizes[-thing.rank :] if place == "memdesc" else sizes  # buffers of a pipeline come first
         named = " x ".join(map(str, tile))
@@ -120,7 +162,7 @@ def _named(
 
 
 def _linear_prints(text: str) -> Iterator[Reading]:
-    """Bases as Triton prints them, one per line, with or without the sizes below."""
+    """Read the bases of linear layouts as Triton prints them, one per line, with or without a line of sizes below."""
     rows, begin = some(_LINE.finditer(text), 400), 0
     ends = [*[(match.end(), match[0]) for match in some(_OUT.finditer(text), 8)], (len(text), "")]
     for end, sizes in ends:
@@ -139,7 +181,7 @@ def _linear_prints(text: str) -> Iterator[Reading]:
 
 
 def _smallest(lines: str) -> str:
-    """The sizes of the smallest tile that holds printed bases."""
+    """The sizes of the smallest tile that contains the printed bases, as Triton's line of out dims."""
     points = [[int(n) for n in re.findall("[0-9]+", point)] for point in re.findall(r"\(([-0-9, ]{0,100})\)", lines)]
     rank = max([len(point) for point in points], default=0)
     sizes = [1 << max([p[i] for p in points if i < len(p)]).bit_length() for i in range(rank)]
@@ -167,7 +209,7 @@ def _number(text: str, name: str, default: int) -> int:
 
 
 def _tensor_memory(shown: str) -> list[str]:
-    """Lanes, columns and CTAs of an accumulator or operand in tensor memory."""
+    """Lines with the lanes, columns and CTAs of an accumulator or operand in tensor memory."""
     if "scales" in shown.lower():
         return ["scale factors in tensor memory: 128 rows, copied to each group of 32 lanes"]
     block = re.search(r"block\s{0,80}=\s{0,80}[(\[]([0-9]{1,6}), ?([0-9]{1,6})", shown)
@@ -199,7 +241,7 @@ def _tensor_memory(shown: str) -> list[str]:
 
 
 def _padded(shown: str) -> list[str]:
-    """Gaps in shared memory: the number of elements after which padding comes, and its size."""
+    """Lines about padded shared memory: the number of elements between two paddings, and the size of each padding."""
     pairs = re.findall(r"([0-9]{1,9}):\+([0-9]{1,9})", shown)
     if not pairs and (
         listed := re.search(

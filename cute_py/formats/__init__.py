@@ -1,7 +1,8 @@
 """Block-scaled numbers as layouts: formats, orders of scales, and casts.
 
-A format says how a logical (M, K) tensor of numbers is stored: elements, blocks, scales, packing, padding. The order of
-its scales is a CuTe layout. `cute.copy(array, format)` quantises, `cute.copy(scaled, array)` dequantises.
+A format defines how a logical (M, K) tensor of numbers is stored: elements, blocks, scales, packing and padding. The
+order of its scales in memory is a CuTe layout. `cute.copy(array, format)` quantises, `cute.copy(scaled, array)`
+dequantises.
 """
 
 from cute_py.formats.buffers import check

@@ -1,4 +1,4 @@
-"""Shapes of the arrays of a format, for sizes that may be symbols of another library, such as a compiled graph.
+"""Shapes of the arrays of a format, for sizes that may be symbols of another library, as in a compiled graph.
 
 `Format.scale_size` and `data_shape` accept numbers and sympy expressions; this module needs only +, * and //.
 """

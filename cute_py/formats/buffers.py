@@ -1,14 +1,14 @@
-"""`check`: find errors in given buffers of data and scales before a kernel reads them.
+"""`check`: find errors in buffers of data and scales before a kernel reads them.
 
-type         elements or scales of another type
-size         too few scales for the order (the kernel reads beyond them), too many, another shape
-strides      arrays whose memory is in another order than their indices
-scales       NaN, infinite or negative ones in use, or 0 for elements that are not 0; NaN or stale bytes in the padding,
-             which a product multiplies by zero: 0 x NaN is NaN
-data         NaN; padding along K that is not zero
-orientation  the largest element of a block, once scaled, uses the top of the element type; blocks that run along the
-             other axis do not
-alignment    addresses and pitches that TMA or the GEMM can't use
+type         elements or scales have another type than the format
+size         there are too few scales for the order (the kernel reads beyond them), too many, or they have another shape
+strides      the elements of an array are in another order in memory than their indices
+scales       a scale in use is NaN, infinite or negative, or is 0 although its elements are not; or the padding has NaN
+             or stale bytes, although a product multiplies it by zero: 0 x NaN is NaN
+data         an element is NaN, or padding along K is not zero
+orientation  the blocks run along another axis than the format's: the largest element of a block, once scaled, should
+             use the top of the range of the element type
+alignment    TMA or the GEMM can't use an address or a pitch
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ PIECE: Final = 1 << 22
 FEW: Final = 8
 """Smallest number of blocks from which the axis is inferred."""
 OTHER_BLOCKS: Final = (16, 32, 128)
-"""Elements of a block in other formats, tried for a wrong number of scales."""
+"""Block sizes of other formats, in elements. `check` tries them if the number of scales is wrong."""
 SIZED_ORDERS: Final = ("32_4_4", "8x4", "triton_blackwell", "rocm_32_8")
-"""Orders tried for a wrong number of scales."""
+"""Orders that `check` tries if the number of scales is wrong."""
 
 
 def check(data: Any, scales: Any, format: Format, shape: tuple[int, ...]) -> Findings:
-    """Find all errors in the buffers of a format.
+    """Find all errors in the data and scales of a tensor in a format.
 
     Args:
-        data: numpy array of the elements, packed as the format says, row-major. scales: numpy array, in the format's
+        data: numpy array of the elements, row-major, in the packing of the format. scales: numpy array, in the format's
             order. shape: the logical (M, K) or (L, M, K).
     Returns:
         the broken rules, errors first. An empty list means that no rule is broken within `.scope`.
@@ -111,7 +111,8 @@ def _check_types(data: NDArray[np.generic], scales: NDArray[np.generic], form: F
 
 
 def _check_strides(data: NDArray[np.generic], scales: NDArray[np.generic], form: Format) -> list[Diagnostic]:
-    """Arrays whose elements lie in another order than their indices: a kernel reads the memory."""
+    """Find arrays whose elements are in another order in memory than their indices. This matters because a kernel reads
+    the memory."""
     found = []
     if data.ndim > 1 and data.shape[-1] > 1 and data.strides[-1] != data.dtype.itemsize:
         text = f"the bytes of a row of the data are {data.strides[-1]} bytes apart; must be adjacent"
@@ -176,7 +177,7 @@ def _check_scale_size(scales: NDArray[Any], form: Format, shape: tuple[int, ...]
 
 
 def _why_other_size(have: int, form: Format, grid: tuple[int, int], shape: tuple[int, ...]) -> str:
-    """The cause of a wrong number of scales; an empty text if none is known."""
+    """The cause of a wrong number of scales; an empty string if it is not known."""
     M, K, L = extents(shape)
     batch, order, tile = L or 1, form.order, form.order.tile
     turned = form.axis == 0 if order.each_row else form.transposed
@@ -272,7 +273,7 @@ def _check_scales(whole: ScaledTensor) -> list[Diagnostic]:
 
 
 def _check_signs(scales: NDArray[np.float32], places: NDArray[np.int64]) -> list[Diagnostic]:
-    """Scales in use that no rule computes from finite numbers."""
+    """Find negative and infinite scales among the scales in use. No rule computes these from finite numbers."""
     used, found = scales[places], []
     for rule, wrong, name, severity in (
         ("negative_scale", used < 0, "negative", "error"),
@@ -287,7 +288,7 @@ def _check_signs(scales: NDArray[np.float32], places: NDArray[np.int64]) -> list
 
 
 def _check_zero_scales(whole: ScaledTensor) -> list[Diagnostic]:
-    """Blocks with a scale of 0 whose elements are not 0, which no rule makes."""
+    """Find blocks whose scale is 0 although their elements are not 0. No rule makes such blocks."""
     if whole.format.scale == "ue8m0":
         return []
     zero = whole.scale_grid() == 0
@@ -306,7 +307,7 @@ def _check_zero_scales(whole: ScaledTensor) -> list[Diagnostic]:
 
 
 def _check_elements(whole: ScaledTensor) -> list[Diagnostic]:
-    """Find NaN among the elements, and check their padding separately."""
+    """Find NaN elements, also in the padding."""
     kind = whole.format.number
     if kind.nan is None:
         return []
@@ -338,7 +339,8 @@ def _check_data_padding(whole: ScaledTensor) -> list[Diagnostic]:
 
 
 def _top(form: Format) -> float:
-    """The smallest value that the largest element of a block can have, if the format's rule made the block's scale."""
+    """The smallest magnitude that the largest element of a block can have after scaling, if the format's rule computed
+    the scale."""
     largest = form.number.largest
     if form.scale_rule == "amax":
         return largest

@@ -3,7 +3,8 @@
     mxfp8()    e4m3, a ue8m0 scale for 32 elements of a row, scales in the order of 32_4_4
     nvfp4()    e2m1 in pairs, an e4m3 scale for 16 elements of a row, and one float32 scale for the tensor
 
-A number is element x scale (x tensor scale). `data_layout` and `scale_layout` are CuTe layouts from (m, k).
+The value of a number is element x scale (x tensor scale). `data_layout` and `scale_layout` are CuTe layouts from (m, k)
+to an index.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ class Format:
     """The storage format of a logical (M, K) tensor.
 
     Attributes:
-        element: the type of the elements, as PTX names it. block: (rows, columns) that share a scale; None: the whole
-            tensor.
+        element: the type of the elements, by its PTX name. block: (rows, columns) of elements that share a scale; None:
+            all rows, or all columns, of the tensor.
         scale_rule: floor, ceil, even, rceil, amax or nvfp4. scale: the type of the scales: ue8m0, ue4m3 or float32.
-        packing: 'bytes', 'pairs' or 'dense'. axis: the axis along which a matrix product sums: -1 columns (K), 0 rows
-            (M). order: the order of the scales. padding: (rows, columns) that the data is padded to, with zeros.
-            tensor_scale: whether a float32 scale of the whole tensor is stored too.
+        packing: 'bytes', 'pairs' or 'dense'. axis: the axis along which a matrix product sums: -1 for the columns (K),
+            0 for the rows (M). order: the order of the scales in memory. padding: the data is padded with zeros to
+            multiples of these (rows, columns). tensor_scale: whether a float32 scale of the whole tensor is stored too.
         transposed: the data is stored as (K, M). like: the library whose arithmetic the rule follows.
 
     >>> mxfp8().scale_size(300, 1000), mxfp8().data_size(300, 1000)
@@ -119,7 +120,7 @@ class Format:
 
     @property
     def number(self) -> Number:
-        """The numeric properties of the element type, such as its bits and its largest number."""
+        """The numeric properties of the element type, such as its width in bits and its largest finite number."""
         return number(self.element)
 
     @property
@@ -145,7 +146,7 @@ class Format:
         return f"{self.builder}({', '.join(told)})"
 
     def explain(self) -> str:
-        """Describe the stored parts and where they lie; `explain(format)` prints the description.
+        """Describe the stored arrays and their layouts; `explain(format)` returns this description.
 
         >>> print(mxfp8().explain().splitlines()[1])
           elements : e4m3, 8 bits, bytes
@@ -169,8 +170,8 @@ class Format:
         return "\n".join([repr(self), *(f"  {name:<9}: {text}" for name, text in lines.items())])
 
     def with_(self, **changes: Any) -> Format:
-        """Return the format with other values of `scales` (an order), `axis`, `transposed`, `padding`, `packing` or
-        `rule`.
+        """Return a copy of the format with other values of `scales` (an order), `axis`, `transposed`, `padding`,
+        `packing` or `rule`.
 
         >>> mxfp8().with_(scales="linear")
         mxfp8(scales='linear')
@@ -186,18 +187,18 @@ class Format:
         return replace(self, **changes)
 
     def blocks(self, M: Extent, K: Extent) -> tuple[Extent, Extent]:
-        """(rows, columns) of a block of an (M, K) tensor."""
+        """The size (rows, columns) of a block in an (M, K) tensor."""
         M, K, _ = _extents(M, K, None)
         rows, columns = self.block
         return M if rows is None else rows, K if columns is None else columns
 
     def scale_layout(self, M: Extent, K: Extent, L: Extent = None) -> Layout:
-        """The CuTe layout from (m, k), or (m, k, l), to the index of its scale; m and k count elements.
+        """The CuTe layout from (m, k), or (m, k, l), to the index of its scale; m and k are coordinates of an element.
 
         Args:
             M, K, L: ints (run-time sizes), `Int` (static) or sympy expressions. The layout's sizes include padding.
         Raises:
-            LayoutError: the order is not a single layout (ragged); `scale_index` computes it.
+            LayoutError: the order is not a single layout (ragged); use `scale_index`.
         Source:
             the layout prints like CUTLASS 7107b05: Sm1xxBlockScaledConfig<V>::tile_atom_to_shape_SFA for 32_4_4,
             Sm1xxBlockwiseScaleConfig for linear and mn_major (C++ always appends the batch there).
@@ -231,7 +232,7 @@ class Format:
         return turned
 
     def scale_size(self, M: Extent, K: Extent, L: Extent = None) -> Extent:
-        """Number of scales to allocate, including the padding of their order.
+        """The number of scales to allocate, including the padding of their order.
 
         >>> mxfp8(scales="8x4").scale_size(300, 1000)
         9728
@@ -239,7 +240,7 @@ class Format:
         return self.order.count(_grid_of(self, *_extents(M, K, L))[0])
 
     def data_shape(self, M: int, K: int) -> tuple[int, int]:
-        """(rows, columns) of the stored elements, with padding; transposed if the format is transposed."""
+        """The shape (rows, columns) of the stored elements, with padding; it is transposed if the format is."""
         M, K, _ = _numbers(M, K)
         rows, columns = (-(-n // p) * p for n, p in zip((M, K), self.padding, strict=True))
         return (columns, rows) if self.transposed else (rows, columns)
@@ -259,7 +260,7 @@ class Format:
         return Layout((rows, columns, L), (*strides, rows * columns))
 
     def data_size(self, M: int, K: int, L: int | None = None) -> int:
-        """Bytes of the data, with padding.
+        """The size of the data in bytes, with padding.
 
         >>> nvfp4().data_size(128, 40), mxfp6(packing="dense").data_size(128, 32)
         (3072, 3072)
@@ -331,12 +332,14 @@ def mxfp8(
     transposed: bool = False,
     padding: tuple[int, int] | None = None,
 ) -> Format:
-    """MXFP8: e4m3 or e5m2, one ue8m0 scale for 32 elements along `axis`.
+    """MXFP8: e4m3 or e5m2 elements, with one ue8m0 scale for 32 elements along `axis`.
 
     Args:
-        axis: -1 along rows (32 columns share a scale), 0 along columns. rule: floor, ceil, even or rceil.
+        axis: -1: blocks run along a row (32 columns share a scale); 0: blocks run along a column. rule: floor, ceil,
+            even or rceil.
         scales: an order of scales by name, or a Layout. element: 'e4m3' or 'e5m2'.
-        transposed: store the data as (K, M). padding: (rows, columns) that the data is padded to; default whole blocks.
+        transposed: store the data as (K, M). padding: the data is padded to multiples of these (rows, columns);
+            default: whole blocks.
     Source:
         OCP Microscaling Formats 1.0; arXiv 2506.08027 (rceil).
 
@@ -356,7 +359,10 @@ def mxfp6(
     transposed: bool = False,
     padding: tuple[int, int] | None = None,
 ) -> Format:
-    """MXFP6: e2m3 or e3m2, one ue8m0 scale for 32 elements. packing: 'bytes' as in torchao, 'dense' for tensor maps.
+    """MXFP6: e2m3 or e3m2 elements, with one ue8m0 scale for 32 elements.
+
+    packing: 'bytes' stores one element per byte, as torchao does; 'dense' stores 4 elements in 3 bytes, as tensor maps
+    need.
 
     >>> mxfp6(element="e3m2", packing="dense")
     mxfp6(element='e3m2', packing='dense')
@@ -374,7 +380,8 @@ def mxfp4(
     transposed: bool = False,
     padding: tuple[int, int] | None = None,
 ) -> Format:
-    """MXFP4: e2m1, one ue8m0 scale for 32 elements; two elements per byte, the even column in the low half.
+    """MXFP4: e2m1 elements, with one ue8m0 scale for 32 elements. A byte has two elements, the one of the even column
+    in the low half.
 
     >>> mxfp4().packing, mxfp4().data_size(128, 64)
     ('pairs', 4096)
@@ -394,10 +401,10 @@ def nvfp4(
     transposed: bool = False,
     padding: tuple[int, int] | None = None,
 ) -> Format:
-    """NVFP4: e2m1, one e4m3 scale for 16 elements, and one float32 scale of the tensor.
+    """NVFP4: e2m1 elements, with one e4m3 scale for 16 elements, and one float32 scale for the whole tensor.
 
     Args:
-        tensor_scale: whether the whole tensor has a scale too; can be False only with 'torchao'.
+        tensor_scale: whether there is a scale for the whole tensor; can be False only with `like='torchao'`.
         like: 'torchao', 'te' (TransformerEngine) or 'flashinfer': the library whose arithmetic is used; `formats.LIKE`
             describes each.
         block: default 16 elements along `axis`; (16, 16) for weights.
@@ -457,14 +464,15 @@ def fp8(
     transposed: bool = False,
     padding: tuple[int, int] | None = None,
 ) -> Format:
-    """fp8 with one scale per block: float32 amax / max, or a power of two.
+    """fp8 elements with one scale per block: a float32, the block's largest magnitude divided by the largest number of
+    the element type; or a power of two.
 
     Args:
         block: 'row', 'column', 'tensor', or (rows, columns): (1, 128), (128, 128), (128, 1).
         rule: 'amax'; or floor, ceil, even, rceil. like: for 'amax', 'cute', 'torchao' or 'deepgemm'; see
             `formats.LIKE`.
-        scale_dtype: for a power of two, ue8m0 or float32; default ue8m0.
-        axis: the axis along which a product sums; default the longer axis of the block.
+        scale_dtype: for rules that give a power of two, ue8m0 (the default) or float32.
+        axis: the axis along which a matrix product sums; default: the longer axis of the block.
 
     >>> fp8((128, 128)).scale_size(300, 1000), fp8("tensor").scale_size(300, 1000)
     (24, 1)
@@ -533,7 +541,7 @@ def parse_format(text: str) -> Format:
     """Parse a format from a string: `nvfp4`, or a call of its builder as `repr` writes it.
 
     Raises:
-        InvalidValueError: the format does not exist, or does not take the arguments.
+        InvalidValueError: the format does not exist, or does not accept the arguments.
 
     >>> parse_format("nvfp4"), parse_format("fp8((128, 128), scales='mn_major')")
     (nvfp4(), fp8(block=(128, 128), scales='mn_major'))
@@ -566,6 +574,6 @@ def as_format(format: Format | str) -> Format:
     """Return a format unchanged, or the format that a string names. Parsed strings are cached.
 
     Raises:
-        InvalidValueError: as `parse_format`.
+        InvalidValueError: as in `parse_format`.
     """
     return _parsed(format) if isinstance(format, str) else format

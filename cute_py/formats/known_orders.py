@@ -2,8 +2,8 @@
 
     reference[m, kb]  ==  scales[order.index(m, kb)]        for every m and kb: the order explains the buffer
 
-If the scales are random, either one order explains them, or several that have the same indices for this size. If scales
-repeat, other orders may fit as well. For an order that fails, the answer names the first scale that differs.
+If the scales are random, only one order explains them, or several orders with the same indices for this size. If scales
+repeat, other orders may fit too. For an order that fails, the answer names the first scale that differs.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class Match:
     """The result of comparing one order with a buffer.
 
     Attributes:
-        order: the order. transposed: whether it arranges the columns of the reference as rows. explains: whether every
-            scale lies at the index that the order gives. equal: the share of the scales that do. place: (row, block) of
-            the first scale that does not; None if all do. found, expected: the bytes or numbers at that place. text:
-            the result as one line.
+        order: the order. transposed: whether the order arranges the columns of the reference as rows. explains: whether
+            every scale is at its index in the order, and the buffer has the size of the order. equal: the fraction of
+            the scales that are at their index. place: (row, block) of the first scale that is not; None if all are.
+            found, expected: the buffer's and the reference's value there. text: the result as one line.
     """
 
     order: ScaleOrder
@@ -69,16 +69,17 @@ class Match:
 def identify(
     scales: Any, reference: Any, shape: tuple[int, int], *, orders: tuple[str | ScaleOrder | Layout, ...] | None = None
 ) -> list[Match]:
-    """Compare the known orders with a buffer of scales. Orders that explain it come first, then the nearest ones.
+    """Find the known orders that explain a buffer of scales. The result has those orders first, then the others by
+    their share of equal scales.
 
-    If two orders explain it, the text says whether they have the same indices for this size, and names a size where
-    they differ.
+    If two orders explain the buffer, the text of each states whether they have the same indices for this size, and if
+    so, a size at which their indices differ.
 
     Args:
         scales: the buffer that a kernel reads. reference: the scales as a plain grid, of the same type: (M, Kb) with
             Kb = ceil(K / V), or (ceil(M / V), Kb) for square blocks. shape: the logical (M, K).
-        orders: the orders to try; default all of `CANDIDATES`. Each is compared unchanged and, if it fits any size,
-            with rows and columns exchanged.
+        orders: the orders to try; default: all of `CANDIDATES`. Each order is compared as it is and, if it is defined
+            for all sizes, with rows and columns exchanged.
 
     >>> grid = np.arange(128 * 4, dtype=np.uint32).reshape(128, 4)
     >>> scales = np.empty(512, np.uint32)
@@ -113,7 +114,7 @@ def identify(
 
 
 def _of_any_size(order: ScaleOrder) -> bool:
-    """Whether the order arranges grids of all sizes; a layout and `ragged` belong to one size."""
+    """Whether an order is defined for grids of all sizes. A layout and `ragged` are defined for one size only."""
     return order.row is not None and order.is_layout
 
 
@@ -142,7 +143,7 @@ MOST_PLACES: Final = 128
 
 
 def _same(orders: Sequence[ScaleOrder], grid: Grid, *, whole: bool = False) -> bool:
-    """Whether two orders have the same number of scales and the same indices, at all scales or at some of a large
+    """Whether two orders have the same number of scales and the same indices: at all scales, or at a sample of a large
     grid."""
     sides = (grid.rows, grid.block_rows), (grid.columns, grid.block_columns)
     places = []
@@ -156,7 +157,8 @@ def _same(orders: Sequence[ScaleOrder], grid: Grid, *, whole: bool = False) -> b
 
 
 def _block(grid: tuple[int, ...], M: int, K: int) -> tuple[int, int]:
-    """(rows, columns) of a block: one row, or a square of whole tiles if the grid has fewer rows."""
+    """The size (rows, columns) of a block, from the shape of the grid of scales: one row, or a square if the grid has
+    fewer rows than the tensor."""
     if grid[0] == M:
         for block in BLOCKS:
             if -(-K // block) == grid[1]:
@@ -173,7 +175,8 @@ def _block(grid: tuple[int, ...], M: int, K: int) -> tuple[int, int]:
 
 
 def _comparable(scales: NDArray[Any], reference: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """View both as unsigned integers of one size; a wider integer of the buffer holds several scales."""
+    """View the buffer and the reference as unsigned integers of the same width. A wider integer in the buffer contains
+    several scales."""
     size = reference.dtype.itemsize
     flat = np.ascontiguousarray(scales).reshape(-1)
     if flat.dtype.itemsize < size or flat.nbytes % size:
@@ -194,7 +197,7 @@ def _match(
 ) -> Match:
     """Compare an order with the buffer.
 
-    source: the reference, transposed if `turned`, as the order arranges it. shown: the type of numbers in texts.
+    source: the reference, transposed if `turned`. shown: the type in which the text prints scales.
     """
     name = f"{order}, with rows and columns exchanged" if turned else str(order)
     need = int(order.count(grid))
@@ -227,7 +230,8 @@ def _match(
 
 
 def _off_by_one(flat: NDArray[Any], index: NDArray[Any], source: NDArray[Any], hit: NDArray[Any]) -> str:
-    """If all bytes that differ do so by one, the exponents were rounded by another rule."""
+    """A note, if all scales that differ do so by one: the exponents were rounded by another rule. Otherwise an empty
+    string."""
     if flat.dtype.itemsize != 1 or hit.mean() < 0.5:
         return ""
     away = flat[index[~hit]].astype(np.int64) - source[~hit].astype(np.int64)

@@ -1,6 +1,7 @@
-"""The orders of a KV cache [L, B, H, N, C]: layers, blocks, heads, tokens of a block, channels.
+"""Layouts of a KV cache [L, B, H, N, C]: layers, blocks, heads, tokens of a block, channels.
 
-Servers keep the same five modes in different orders; each is a layout with the modes (l, b, h, n, c) and other strides.
+Inference servers store these five modes in different orders. Each order is a layout with the modes (l, b, h, n, c) and
+its own strides.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ MODES: Final = "LBHNC"
 
 
 def kv_cache_layout(order: str, sizes: dict[str, int]) -> Layout:
-    """The layout (l, b, h, n, c) -> index of a KV cache that stores its modes in `order`, the slowest first.
+    """The layout from (l, b, h, n, c) to the index in a KV cache whose modes are stored in `order`, the slowest-varying
+    mode first.
 
     Args:
         order: a permutation of the letters L (layers), B (blocks), H (heads), N (tokens of a block), C (channels):

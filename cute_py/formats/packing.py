@@ -1,4 +1,4 @@
-"""Elements narrower than a byte, packed along the last axis.
+"""Pack elements narrower than a byte along the last axis.
 
     pairs    4 bits: byte j = element 2j in the low half, element 2j+1 in the high half
     dense    6 bits: 4 elements in 3 bytes, element i in bits 6i to 6i+5, the lowest bits first
@@ -28,7 +28,7 @@ reads 16 elements in 12 bytes. 'bytes': how torchao stores fp6."""
 
 
 def packings(row: Number) -> tuple[str, ...]:
-    """The packings that a type supports.
+    """The packings that a type supports, the narrowest last.
 
     >>> packings(number("e2m1")), packings(number("e2m3")), packings(number("e4m3"))
     (('bytes', 'pairs'), ('bytes', 'dense'), ('bytes',))
@@ -46,7 +46,7 @@ def expect_packing(packing: str, row: Number) -> str:
 
 
 def packed_width(count: int, packing: str, row: Number) -> int:
-    """Bytes of a row of `count` elements.
+    """The number of bytes of a row of `count` elements.
 
     >>> packed_width(5, "pairs", number("e2m1")), packed_width(8, "dense", number("e2m3"))
     (3, 6)
@@ -57,13 +57,13 @@ def packed_width(count: int, packing: str, row: Number) -> int:
 def pack_elements(
     values: NDArray[Any], packing: str | None = None, dtype: DTypeLike | Number | None = None
 ) -> NDArray[Any]:
-    """The bytes of elements of 4 or 6 bits, packed along the last axis.
+    """Pack elements of 4 or 6 bits into bytes along the last axis.
 
     Args:
         values: (..., K) elements, one per byte; with `dtype`, their codes.
         packing: one of `PACKINGS`; default the type's narrowest.
     Returns:
-        uint8 (..., bytes); packing 'bytes' returns the elements.
+        uint8 (..., bytes); packing 'bytes' returns the elements unchanged.
 
     >>> pack_elements(np.array([[1, 2, 3, 4]], np.uint8), dtype="e2m1")
     array([[33, 67]], dtype=uint8)
@@ -100,7 +100,8 @@ def unpack_elements(memory: NDArray[Any], count: int, packing: str, dtype: DType
     """Unpack bytes to elements, one per byte: the inverse of `pack_elements`.
 
     Args:
-        memory: uint8 (..., bytes), or the elements themselves for packing 'bytes'. count: elements of a row.
+        memory: uint8 (..., bytes), or the elements themselves for packing 'bytes'. count: the number of elements in a
+            row.
     Raises:
         InvalidValueError: a row has fewer bytes than the elements need.
 

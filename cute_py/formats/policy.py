@@ -1,6 +1,6 @@
-"""Table of the special cases of each cast and each rule, here and in other libraries.
+"""A table of the special cases of each cast and each scale rule, in this library and in others.
 
-A row is (subject, case, here, others). `POLICY` is data; tests run every `probe`.
+`POLICY` is a tuple of `PolicyRow`; tests run every `probe` in it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class PolicyRow:
-    """One special case.
+    """One special case of a cast or of a scale rule.
 
     Attributes:
         subject: a cast ('cast to e4m3') or a rule ('rule floor'). case: ties, overflow, infinity, NaN, zero, subnormal,
-            negative zero or another. here: the behaviour of this library. others: library -> its behaviour; empty if
-            all libraries that define the case agree.
-        source: how it is known. probe: (numbers, type, saturate, codes) that a test runs; None for a rule.
+            negative zero or another. here: the behaviour of this library. others: pairs of a library and its behaviour;
+            empty if all libraries that define the case agree.
+        source: how the behaviour is known. probe: (numbers, type, saturate, expected codes) that a test runs; None for
+            a rule.
     """
 
     subject: str
@@ -40,7 +41,7 @@ _SOURCES: Final = {
     "int8": "PTX cvt.rni.sat.s8.f32; NaN is 0 there",
     "int4": "as int8",
 }
-"""Sources of casts that CUDA's headers for narrow types do not have."""
+"""Type -> the reference for casts to it, for types that CUDA's headers for narrow types do not cover."""
 
 
 def _cast(
@@ -53,7 +54,7 @@ def _cast(
     *,
     saturate: bool = True,
 ) -> PolicyRow:
-    """The row of a cast whose probe casts `numbers` to the codes `want`."""
+    """Make the row of a cast whose probe casts `numbers` to the codes `want`."""
     subject = "cast to ue8m0, up" if name == "ue8m0" else f"cast to {name}"
     return PolicyRow(subject, case, here, others, _SOURCES.get(name, _HEADERS), (numbers, name, saturate, want))
 

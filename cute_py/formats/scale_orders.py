@@ -1,16 +1,16 @@
-"""The orders in which block scales lie in memory, each as a CuTe layout from (m, k) to the index of the scale.
+"""The orders in which block scales are stored in memory, each as a CuTe layout from (m, k) to the index of the scale.
 
-k counts elements: the V elements of a block have stride 0. In the order of SM100 (`32_4_4`), 128 rows x 4 scales are a
-tile of 512 bytes, and the tiles of a row of tiles follow each other:
+(m, k) is the coordinate of an element: the V elements of a block have stride 0. In the order of SM100 (`32_4_4`), 128
+rows x 4 scales are a tile of 512 bytes, and the tiles are stored along K first:
 
     SfAtom   ((_32,_4),(_V,_4)):((_16,_4),(_0,_1))        tile_to_shape(SfAtom, (M,K), Step<_2,_1>)
 
     m: row 0, 32, 64, 96 side by side            k: the 4 scales of a row side by side
     byte  0..3 row 0  4..7 row 32  8..11 row 64  12..15 row 96  16..19 row 1 ...
 
-Orders of rows have one scale per row, so a block of several rows repeats its scale. Orders of blocks have one scale per
-block. A size that a tile does not divide is padded. `ragged` is not a single layout; `scale_index` computes every
-order.
+In some orders each row has its own scales, so a block of several rows repeats its scale; other orders store one scale
+per block. A size that is not a multiple of the tile is padded. `ragged` is not a single layout; `scale_index` computes
+the indices of every order.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ Extent: TypeAlias = Any
 
 
 class Index(Protocol):
-    """The index of a scale from arrays of coordinates."""
+    """A function from arrays of coordinates to the indices of their scales."""
 
     def __call__(self, m: Any, k: Any, batch: Any = 0) -> NDArray[np.int64]:
-        """The index of the scales of (m, k), in the batch."""
+        """The indices of the scales of the elements (m, k) in batch entry `batch`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Grid of scales: rows x columns elements in blocks of (block_rows, block_columns), with a batch size or None.
+    """A grid of scales: rows x columns elements in blocks of (block_rows, block_columns), with a batch size or None.
 
-    A product sums along the columns of a block.
+    A matrix product sums along the columns.
     """
 
     rows: Extent
@@ -70,14 +70,14 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class ScaleOrderRow:
-    """One order.
+    """One named order of scales.
 
     Attributes:
-        rows, scales: the tile, in rows and scales, to which the grid of scales is padded.
-        each_row: one scale per row for any block; otherwise one per block.
+        rows, scales: the tile size: the grid of scales is padded to multiples of it.
+        each_row: whether each row has its own scales, whatever the block; otherwise there is one scale per block.
         formula: the index of scale (m, kb), with Kb scales per row. source: where the order is defined. aliases: other
             names.
-        parameters: the parameters of the order with their defaults; None: required.
+        parameters: the names of the order's parameters, with their defaults; None: the parameter is required.
     """
 
     name: str
@@ -136,7 +136,7 @@ _CALLED: Final = re.compile(r"\s*+(\w+)\s*+(?:\((.*)\))?\s*", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class ScaleOrder:
-    """An order by name, with its parameters, or a layout.
+    """An order of scales: a named order with its parameters, or a layout.
 
     >>> print(scale_order("triton_hopper"), scale_order("SWIZZLE_32_4_4"))
     triton_hopper(num_warps=4) 32_4_4
@@ -148,17 +148,17 @@ class ScaleOrder:
 
     @property
     def row(self) -> ScaleOrderRow | None:
-        """The order's row; None for a layout."""
+        """The table row of a named order; None for a layout."""
         return NAMED_ORDERS.get(self.name) if self.given_layout is None else None
 
     @property
     def each_row(self) -> bool:
-        """Whether each row has separate scales, for any block."""
+        """Whether each row has its own scales, whatever the block."""
         return self.row is not None and self.row.each_row
 
     @property
     def is_layout(self) -> bool:
-        """Whether the order is a single CuTe layout, as all are except `ragged`."""
+        """Whether the order is a single CuTe layout. All orders are, except `ragged`."""
         return self.name != "ragged"
 
     def parameter(self, name: str) -> Any:
@@ -174,7 +174,7 @@ class ScaleOrder:
 
     @property
     def tile(self) -> tuple[int, int]:
-        """(rows, scales) that the grid of scales is padded to."""
+        """The tile (rows, scales) to whose multiples the grid of scales is padded."""
         if self.row is None:
             return 1, 1
         rows = self.row.rows * (self.parameter("num_warps") if self.name == "triton_hopper" else 1)
@@ -193,7 +193,7 @@ class ScaleOrder:
         return f"scale_order({', '.join([repr(self.name), *inside])})"
 
     def layout(self, grid: Grid) -> Layout:
-        """The layout (rows, columns[, batch]) -> index.
+        """The layout from (m, k) or (m, k, l) to the index of the scale.
 
         Raises:
             LayoutError: the order is not a single layout. InvalidTypeError: the argument is not a `Grid`.
@@ -210,7 +210,7 @@ class ScaleOrder:
         return _BUILDERS[self.name](self, grid)
 
     def count(self, grid: Grid) -> Extent:
-        """Number of scales to allocate, including padding.
+        """The number of scales to allocate, including padding.
 
         Raises:
             InvalidTypeError: the argument is not a `Grid`. InvalidValueError: a parameter does not fit the grid.
@@ -229,11 +229,12 @@ class ScaleOrder:
         return total if grid.batch is None else total * grid.batch
 
     def index(self, grid: Grid) -> Index:
-        """The function (m, k, l) -> index of the scale, on arrays of coordinates; numbers only.
+        """The function (m, k, l) -> index of the scale, on arrays of coordinates. The sizes of the grid must be known
+        integers.
 
         Raises:
-            InvalidValueError: the order is a layout that gives a block several indices, or a negative one. The
-            function raises it for a coordinate outside the grid.
+            InvalidValueError: the order is a layout that gives a block several indices, or a negative index. The
+                returned function raises it for a coordinate outside the grid.
         """
         if self.name == "ragged":
             return _ragged_index(self, grid)
@@ -262,7 +263,7 @@ def _expect_inside(where: NDArray[np.int64], name: str, extent: int) -> None:
 
 
 def _expect_blocks(layout: Layout, grid: Grid) -> None:
-    """Refuse a layout that gives elements of one block several indices, or an index below 0."""
+    """Refuse a layout that gives the elements of one block different indices, or an index below 0."""
     least = 0
     sides = ("m", grid.rows, grid.block_rows), ("k", grid.columns, grid.block_columns), ("l", grid.batch, 1)
     for mode, (name, extent, side) in enumerate(sides[: 2 if grid.batch is None else 3]):
@@ -284,20 +285,21 @@ def _expect_blocks(layout: Layout, grid: Grid) -> None:
 
 
 def mode_of(layout: Layout, mode: int) -> Layout:
-    """One mode of a layout of several."""
+    """One mode of a layout that has several."""
     shape: Any = layout.shape
     stride: Any = layout.stride
     return Layout(shape[mode], stride[mode])
 
 
 def scale_order(order: str | Layout | ScaleOrder, **parameters: Any) -> ScaleOrder:
-    """An order of scales by name, or a layout as an order.
+    """Make an order of scales from its name, or from a layout.
 
     Args:
-        order: a name or an alias of `ORDERS`, optionally followed by its parameters in brackets, such as
-            'triton_hopper(num_warps=8)'; or a `Layout` from (m, k) to an index, with k in elements.
-        parameters: num_warps of triton_hopper (4); granularity of deepgemm_sm100, elements that share a scale (the
-            format's block); cu_seqlens of ragged: the first row of each expert, and the number of rows.
+        order: a name or an alias of `ORDERS`, optionally followed by its parameters in parentheses, such as
+            'triton_hopper(num_warps=8)'; or a `Layout` from the coordinate (m, k) of an element to an index.
+        parameters: num_warps of triton_hopper (default 4); granularity of deepgemm_sm100: the number of elements that
+            share a scale (default: the format's block); cu_seqlens of ragged: the first row of each expert, followed by
+            the number of rows.
     Raises:
         InvalidValueError: the name is unknown, or a parameter is unknown or missing.
 
@@ -385,7 +387,7 @@ def _padded(count: Extent, multiple: int) -> Extent:
 
 
 def _tiled(atom: Layout, grid: Grid, columns: int = 1) -> Layout:
-    """The atom tiled over the grid, along K first; a static size that it does not divide is padded."""
+    """Tile the atom over the grid, along K first. A static size that is not a multiple of the atom's is padded."""
     tile = [int(size(mode_of(atom, i))) for i in (0, 1)]
     tile[1] *= columns
     extents = [grid.rows, grid.columns]
@@ -428,13 +430,14 @@ def _rocm(order: ScaleOrder, grid: Grid) -> Layout:
 
 
 def _joined(grid: Grid, rows: tuple[Any, Any], columns: tuple[Any, Any], batch_stride: Extent) -> Layout:
-    """The layout of modes given as (shape, stride)."""
+    """The layout of a grid whose row mode and column mode are given as (shape, stride)."""
     modes = [rows, columns] + ([] if grid.batch is None else [(grid.batch, batch_stride)])
     return Layout(tuple(shape for shape, _ in modes), tuple(stride for _, stride in modes))
 
 
 def _run_time(extent: Extent) -> Extent:
-    """C++ divides by a constexpr int, so that the quotient of a static size is a run-time number."""
+    """Make a static size a run-time number, because C++ divides by a constexpr int here and so gets a run-time
+    quotient."""
     return int(extent) if isinstance(extent, Int) else extent
 
 
@@ -461,7 +464,7 @@ def _hopper(order: ScaleOrder, grid: Grid) -> Layout:
 
 
 def _expect_parameters(order: ScaleOrder, grid: Grid) -> None:
-    """Refuse parameters that belong to another grid."""
+    """Refuse parameters of an order that do not fit the grid."""
     if order.name == "deepgemm_sm100":
         granularity = order.parameter("granularity")
         if granularity and granularity != grid.block_columns:

@@ -1,4 +1,4 @@
-"""The scale of a block from its largest magnitude `a`, and the factor that its elements are multiplied by.
+"""Compute the scale of a block from its largest magnitude `a`, and the factor by which its elements are multiplied.
 
     rule     scale                                       of e4m3 (largest 448 = 1.75 * 2^8), a = 500
     floor    2^(floor(log2 a) - 8)                       1
@@ -8,8 +8,9 @@
     amax     a / 448, in float32                         1.116
     nvfp4    (a / 6) / tensor scale, in e4m3             -
 
-floor, ceil, even and rceil give powers of two, exponents of ue8m0. 8 is the exponent of the largest power of two that
-the element type holds. The special cases follow torchao 0.18 (`LIKE` and `policy` list the others).
+floor, ceil, even and rceil give powers of two, which ue8m0 stores as exponents. In the table, 8 is the exponent of the
+largest power of two that e4m3 represents. The special cases follow torchao 0.18; `LIKE` and `policy` list those of
+other libraries.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ Floats: TypeAlias = "NDArray[np.float32]"
 
 @dataclass(frozen=True, slots=True)
 class LikeRow:
-    """A variant of a rule, with the arithmetic of one library.
+    """A variant of a scale rule, with the arithmetic of one library.
 
     Attributes:
-        rule: the rule of the variant. name: the value of `like=`.
-        smallest: a lower bound of a block's magnitude (amax) or of a scale (nvfp4).
-        text: the arithmetic, in float32 unless it says otherwise. source: where it is defined.
+        rule: the rule that this is a variant of. name: the value of `like=` that selects it.
+        smallest: the lower bound applied to the largest magnitude of a block (rule amax) or to a scale (rule nvfp4).
+        text: the arithmetic, in float32 unless the text states another type. source: where it is defined.
     """
 
     rule: str
@@ -87,7 +88,8 @@ LIKE: Final = (
         "FlashInfer, tests/test_helpers/utils_fp4.py, ref_fp4_quant",
     ),
 )
-"""A is the largest magnitude of the tensor, a of the block, s the stored scale, t the tensor scale."""
+"""Rows of the rules. A is the largest magnitude of the tensor and a that of the block; s is the stored scale, and t is
+the tensor scale."""
 
 
 def variants(rule: str) -> tuple[str, ...]:
@@ -100,7 +102,7 @@ def variants(rule: str) -> tuple[str, ...]:
 
 
 def power_scales(amax: Floats, rule: str, element: Number) -> tuple[NDArray[np.uint8], Floats]:
-    """The ue8m0 codes of blocks, and the factors of their elements.
+    """Compute the ue8m0 code of each block's scale, and the factor for the block's elements.
 
     Args:
         amax: the largest magnitude of each block, or NaN if an element is NaN. rule: one of `POWER_RULES`.
@@ -140,7 +142,8 @@ def _power(exponent: NDArray[np.int64]) -> Floats:
 
 
 def amax_scales(amax: Floats, element: Number, like: str) -> tuple[Floats, Floats]:
-    """float32 scales, and the divisors ('cute') or factors (all others) of the elements."""
+    """Compute float32 scales, and the numbers that elements are divided by (`like='cute'`) or multiplied by (all
+    others)."""
     largest = np.float32(element.largest)
     with np.errstate(all="ignore"):
         if like == "torchao":
@@ -159,7 +162,8 @@ def amax_scales(amax: Floats, element: Number, like: str) -> tuple[Floats, Float
 
 
 def tensor_scale(amax: float, like: str) -> tuple[np.float32, np.float32]:
-    """The tensor scale of two-level NVFP4 from the largest magnitude of a tensor, and its reciprocal by the variant.
+    """Compute the tensor scale of two-level NVFP4 from the largest magnitude of a tensor, and its reciprocal as the
+    variant `like` computes it.
 
     Both are 1 if the magnitude is 0.
 
@@ -180,10 +184,11 @@ def tensor_scale(amax: float, like: str) -> tuple[np.float32, np.float32]:
 def nvfp4_scales(
     amax: Floats, total: np.float32 | None, gain: np.float32, like: str
 ) -> tuple[NDArray[np.uint8], Floats]:
-    """The e4m3 codes of blocks, and the factors of their elements.
+    """Compute the e4m3 code of each block's scale, and the factor for the block's elements.
 
     Args:
-        total: the tensor scale, or None for one level. gain: its reciprocal, as the variant computes it.
+        total: the tensor scale, or None for scales of one level. gain: the reciprocal of the tensor scale, as the
+            variant computes it.
     """
     one, six = np.float32(1), np.float32(6)
     with np.errstate(all="ignore"):
@@ -204,7 +209,7 @@ def nvfp4_scales(
 
 
 def scale_values(stored: NDArray[Any], dtype: str) -> Floats:
-    """Stored scales as float32 factors: 2^-127 for a ue8m0 code of 0, NaN for 255.
+    """Convert stored scales to float32. The ue8m0 code 0 becomes 2^-127, and the code 255 becomes NaN.
 
     >>> scale_values(np.array([127, 128], np.uint8), "ue8m0").tolist()
     [1.0, 2.0]

@@ -1,4 +1,5 @@
-"""A tensor in a format: its data and scales, and the numpy reference that quantises and dequantises it.
+"""A tensor in a block-scaled format: its data and scales, and the numpy reference code that quantises and dequantises
+it.
 
     quantize     amax of each block -> scale (scale_rules) -> element = x * factor, rounded (numbers) -> packed
     dequantize   element * (scale * tensor scale), in float32
@@ -35,15 +36,15 @@ Floats: TypeAlias = "NDArray[np.float32]"
 
 @dataclass(frozen=True, eq=False)
 class ScaledTensor:
-    """Data and scales of a tensor in a format.
+    """The data and scales of a tensor in a block-scaled format.
 
     Attributes:
         data: the elements, row-major as in `format.data_layout`: (rows, columns) or (L, rows, columns), or uint8 bytes
             if they are packed. Data and scales are numpy arrays, or device arrays of another library for `copy` and
-            `prepare_copy`. scales: the scales, in the order of `format.scale_layout`; the scales of a batch follow each
-            other.
-        tensor_scale: the float32 scale of the whole tensor, or None. shape: the logical (M, K) or (L, M, K); the
-            default follows from the data.
+            `prepare_copy`.
+        scales: the scales, in the order of `format.scale_layout`; those of the tensors of a batch follow each other.
+        tensor_scale: the float32 scale of the whole tensor, or None. shape: the logical (M, K) or (L, M, K); by default
+            it is computed from the data.
 
     >>> import numpy as np
     >>> import cute_py as cute
@@ -107,7 +108,7 @@ class ScaledTensor:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of data, scales and tensor scale."""
+        """The total size of data, scales and tensor scale, in bytes."""
         sizes = [math.prod(one.shape) * one.dtype.itemsize for one in (self.data, self.scales)]
         return sum(sizes) + (0 if self.tensor_scale is None else 4)
 
@@ -120,7 +121,7 @@ class ScaledTensor:
                 )
 
     def elements(self) -> NDArray[Any]:
-        """The elements (..., M, K) as numbers of the element type, one per byte, without padding."""
+        """The elements (..., M, K) in the element type, each in one byte, without padding."""
         self._expect_host()
         stored = self.data if self.format.packing != "bytes" else of_codes(self.data, self.format.element)
         M, K = self.shape[-2:]
@@ -131,7 +132,7 @@ class ScaledTensor:
         return whole[..., :M, :K]
 
     def scale_grid(self) -> Floats:
-        """The scales of the blocks as float32: (..., M / block rows, K / block columns), rounded up.
+        """The scales of the blocks as float32, in the shape (..., ceil(M / block rows), ceil(K / block columns)).
 
         >>> x = np.ones((2, 64), np.float32)
         >>> cute.copy(x, cute.formats.mxfp8()).scale_grid().tolist()
@@ -143,7 +144,7 @@ class ScaledTensor:
         )
 
     def dequantize(self, dtype: DTypeLike = "float32") -> NDArray[Any]:
-        """Compute the numbers element x (scale x tensor scale) in float32.
+        """Compute the values element x (scale x tensor scale) in float32.
 
         >>> x = np.float32([[1.5] * 32])
         >>> cute.copy(x, cute.formats.mxfp8()).dequantize()[0, :2].tolist()
@@ -153,13 +154,14 @@ class ScaledTensor:
 
 
 def wrong_data_type(data: NDArray[np.generic], form: Format) -> str:
-    """Describe what is wrong with the type of stored data; return an empty text if it is the element type, or bytes."""
+    """Describe what is wrong with the type of stored data; return an empty string if it is the element type, or
+    bytes."""
     return _wrong_type("data", data, form.dtype, (1,))
 
 
 def wrong_scale_type(scales: NDArray[np.generic], form: Format) -> str:
-    """Describe what is wrong with the type of stored scales; return an empty text if it is the scale type, or its
-    bits in bytes or words of four bytes."""
+    """Describe what is wrong with the type of stored scales; return an empty string if it is the scale type, or an
+    integer type of one or four bytes with the bits of scales."""
     return _wrong_type("scales", scales, form.scale_dtype, (1, 4))
 
 
@@ -187,12 +189,12 @@ def stored_shape(form: Format, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def stored_scales(scales: NDArray[Any], form: Format) -> NDArray[Any]:
-    """Scales as a flat array of their stored type; bytes and int32 words are reinterpreted."""
+    """Scales as a flat array of the format's scale type; bytes and int32 words are reinterpreted."""
     return of_codes(np.ascontiguousarray(scales).reshape(-1), form.scale_dtype)
 
 
 def scale_places(form: Format, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """The index of the first scale of each block: (..., M / block rows, K / block columns)."""
+    """The index of the first scale of each block, in the shape (..., ceil(M / block rows), ceil(K / block columns))."""
     M, K, L = extents(shape)
     rows, columns = form.blocks(M, K)
     m, k = np.arange(0, M, rows), np.arange(0, K, columns)
@@ -203,8 +205,8 @@ def scale_places(form: Format, shape: tuple[int, ...]) -> NDArray[np.int64]:
 
 
 def scale_indices(form: Format, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """The index of every scale that is in use. An order of rows repeats the scale of a block, once for each of its
-    rows, or for each column if blocks run along rows."""
+    """The index of every scale that is in use. If each row has its own scales, a block of several rows has one index
+    per row; with `axis` 0, a block of several columns has one per column."""
     M, K, L = extents(shape)
     if not form.order.each_row:
         return scale_places(form, shape)
@@ -217,10 +219,10 @@ def scale_indices(form: Format, shape: tuple[int, ...]) -> NDArray[np.int64]:
 
 
 def scatter_scales(grid: NDArray[Any], form: Format, shape: tuple[int, ...], fill: int = 0) -> NDArray[Any]:
-    """Arrange the grid of scales in the order of the format; the padding gets the code `fill`.
+    """Store the grid of scales in the order of the format; the padding gets the code `fill`.
 
     Raises:
-        InvalidValueError: the order is a layout that gives two blocks one index.
+        InvalidValueError: the order is a layout that gives two blocks the same index.
     """
     M, K, L = extents(shape)
     kind = form.scale_dtype.numpy
@@ -275,8 +277,8 @@ def stored_elements(bits: NDArray[Any], form: Format) -> NDArray[Any]:
 
 
 def moved_data(source: ScaledTensor, form: Format) -> NDArray[np.generic]:
-    """The elements of a scaled tensor as another format stores them, for formats that differ in the packing, the
-    padding or the transposition of the data."""
+    """Convert the data of a scaled tensor to another format that differs only in the packing, padding or transposition
+    of the data."""
     elements = codes(np.ascontiguousarray(source.elements()))
     M, K = source.shape[-2:]
     columns, rows = form.data_shape(M, K) if form.transposed else form.data_shape(M, K)[::-1]
@@ -290,12 +292,12 @@ def moved_data(source: ScaledTensor, form: Format) -> NDArray[np.generic]:
 def scaled_of_bits(
     data: NDArray[Any], scales: NDArray[Any], total: SupportsFloat | None, form: Format, shape: Sequence[int]
 ) -> ScaledTensor:
-    """Make a ScaledTensor from contiguous arrays with the bits of its data and scales, in any types of the right sizes.
+    """Make a ScaledTensor from contiguous arrays with the bits of its data and scales, whatever their types.
 
     total: the tensor scale; ignored if the format has none.
 
     Raises:
-        InvalidValueError: the sizes do not fit the format.
+        InvalidValueError: the sizes of the arrays do not fit the format.
     """
     return ScaledTensor(
         stored_elements(codes(data), form),
@@ -309,10 +311,11 @@ def scaled_of_bits(
 def quantized(
     values: NDArray[Any], form: Format, fill: int = 0, total: Any = None, largest: float | None = None
 ) -> ScaledTensor:
-    """Quantise a tensor: return it in a format.
+    """Quantise a tensor to a format.
 
     Args:
-        values: (M, K), or (L, M, K) with one tensor scale for the whole batch. fill: the code of the scales' padding.
+        values: (M, K), or (L, M, K) with one tensor scale for the whole batch. fill: the code for the padding of the
+            scales.
         total: the tensor scale, if the format has one; by default it is computed from the largest magnitude of the
             values.
         largest: the largest magnitude of the whole tensor, if the values are a part of it.
@@ -342,7 +345,8 @@ def quantized(
 
 
 class _Stripes:
-    """The blocks of an (M, K) array as float32, a stripe of rows at a time, padded with zeros to whole blocks."""
+    """Iterates over the blocks of an (M, K) array as float32, one stripe of rows at a time, padded with zeros to whole
+    blocks."""
 
     def __init__(self, values: NDArray[Any], form: Format) -> None:
         self.values, (self.M, self.K) = values, values.shape
@@ -368,7 +372,7 @@ class _Stripes:
 
 
 def _plane(values: NDArray[Any], form: Format, total: Any, gain: np.float32) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Quantise one (M, K): return packed data and the grid of scales, as codes or float32."""
+    """Quantise one (M, K) array. Return the packed data, and the grid of scales as codes or float32."""
     stripes = _Stripes(values, form)
     peaks = np.empty((stripes.down, stripes.across), np.float32)
     for top, _, blocks, room in stripes:
@@ -404,11 +408,11 @@ def _scales(peak: Floats, form: Format, total: Any, gain: np.float32) -> tuple[N
 
 
 def dequantized(source: ScaledTensor, dtype: DTypeLike = "float32") -> NDArray[Any]:
-    """The numbers of a scaled tensor in a type. They are computed in float32, and rounded once more if the type is
+    """Dequantise a scaled tensor to a type. Values are computed in float32, and rounded once more if the type is
     narrower.
 
     Raises:
-        InvalidValueError: the format has a scale of the tensor, but the tensor was made without it.
+        InvalidValueError: the format has a tensor scale, but the tensor was made without it.
     """
     row = number(dtype)
     if source.format.tensor_scale and source.tensor_scale is None:

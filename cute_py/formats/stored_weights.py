@@ -1,11 +1,12 @@
-"""Quantised weights in checkpoints: the conventions for the names, types and shapes of a weight's tensors.
+"""Quantised weights in checkpoints: conventions for the names, types and shapes of the tensors that store a weight.
 
     layer.weight_packed         uint8         (M, K/2)       two e2m1 per byte
     layer.weight_scale          float8_e4m3   (M, K/16)      one scale per block, row by row
     layer.weight_global_scale   float32       (1,)           the reciprocal of the tensor scale
 
-This is one row of `CONVENTIONS` (compressed-tensors, nvfp4-pack-quantized). `find_weights` recognises the rows in the
-names, types and shapes of a file's tensors and in its metadata; `stored_arrays` gives the arrays that a row stores.
+This is one row of `CONVENTIONS` (compressed-tensors, nvfp4-pack-quantized). `find_weights` finds the weights in a file
+that follow a row, from the names, types and shapes of its tensors and from its metadata. `stored_arrays` makes the
+arrays that a row stores for a weight.
 """
 
 from __future__ import annotations
@@ -38,13 +39,14 @@ class Convention:
     """The convention of one publisher for weights of one format.
 
     Attributes:
-        name: the publisher. algorithm: the publisher's name of the format. element, scale: types of elements and
+        name: the publisher. algorithm: the publisher's name for the format. element, scale: types of elements and
             scales.
         block: columns that share a scale; 0: computed from the shape of the scales.
         data, scales, total: names of the tensors; `{weight}` is the weight's name, `{module}.{leaf}` its parts.
-        data_type, scale_types: element types in the file. inverse: `total` stores the reciprocal of the tensor scale.
-        total_shape: shape of the tensor scale. needs_metadata: whether the file's metadata identifies the weight.
-        order: order of the scales; empty: the metadata has it. source: where the convention is defined.
+        data_type, scale_types: element types in the file. inverse: whether `total` is the reciprocal of the tensor
+            scale.
+        total_shape: shape of the tensor scale. needs_metadata: whether only the file's metadata identifies the weight.
+        order: order of the scales; empty: the metadata names it. source: where the convention is defined.
     """
 
     name: str
@@ -64,7 +66,7 @@ class Convention:
     source: str = ""
 
     def names(self, weight: str) -> dict[str, str]:
-        """Names of the tensors of a weight: 'data', 'scales', and 'total' if the row has one.
+        """The tensor names of a weight, by part: 'data', 'scales', and 'total' if the convention has a tensor scale.
 
         >>> CONVENTIONS[0].names("layer.weight")["scales"]
         'layer.weight_scale'
@@ -147,13 +149,13 @@ class TensorRow(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoredWeight:
-    """A quantised weight of a file.
+    """A quantised weight that was found in a file.
 
     Attributes:
         name: the name of the weight. convention: the row that its tensors follow. format, shape: the format and logical
             shape of the weight.
-        tensors: their names, by part: 'data', 'scales', 'total'. dtype: the original type of the weight, if the file
-            names it. total_bits: the exact tensor scale, if the file has a rounded reciprocal.
+        tensors: the names of its tensors, by part: 'data', 'scales', 'total'. dtype: the original type of the weight,
+            if the file names it. total_bits: the exact tensor scale, if the file has a rounded reciprocal.
         problems: errors in the names, types and shapes.
     """
 
@@ -169,7 +171,7 @@ class StoredWeight:
 
 @dataclass(frozen=True, slots=True)
 class StoredWeights:
-    """The tensors of a file: quantised weights, other tensors, and faults."""
+    """The tensors of a file, sorted into quantised weights and other tensors, with the problems found."""
 
     weights: tuple[StoredWeight, ...]
     others: tuple[str, ...]
@@ -180,7 +182,7 @@ def find_weights(tensors: Mapping[str, TensorRow], metadata: Mapping[str, str]) 
     """Find the quantised weights among the tensors of a checkpoint.
 
     Args:
-        tensors: a mapping of names to types and shapes. metadata: the file's metadata, as strings.
+        tensors: a mapping from names to types and shapes. metadata: the file's metadata, as strings.
     """
     found: dict[str, StoredWeight] = {}
     problems: list[Diagnostic] = []
@@ -209,7 +211,8 @@ def find_weights(tensors: Mapping[str, TensorRow], metadata: Mapping[str, str]) 
 
 
 def _of_metadata(metadata: Mapping[str, str]) -> tuple[dict[str, Any], list[Diagnostic]]:
-    """Weights that the metadata names: (row, format, shape or None, type or None, exact total or None)."""
+    """The weights that the metadata names: name -> (row, format, shape or None, type or None, exact tensor scale or
+    None). Also return the problems found."""
     found: dict[str, Any] = {}
     problems = []
     own = CONVENTIONS[-1]
@@ -247,7 +250,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _torchao(entry: Mapping[str, Any]) -> tuple[Convention, Format, None, str | None, None]:
-    """The row and the format of a tensor subclass that torchao flattened."""
+    """The entry of `_of_metadata` for a tensor subclass that torchao flattened into plain tensors."""
     data = entry["_data"]
     order = "32_4_4" if data.get("is_swizzled_scales") else "linear"
     dtype = (data.get("orig_dtype") or {}).get("_data")
@@ -279,7 +282,7 @@ def _whole_shape(
 
 
 def _recognised(name: str, tensors: Mapping[str, TensorRow], taken: Iterable[str]) -> StoredWeight | None:
-    """Recognise the weight whose data tensor this is, from names, types and shapes alone."""
+    """Recognise the weight whose data tensor is `name`, from names, types and shapes alone; None if there is none."""
     for row in CONVENTIONS:
         suffix = row.data.removeprefix("{weight}")
         if row.needs_metadata or not name.endswith(suffix) or tensors[name].dtype.name != row.data_type:
@@ -303,7 +306,8 @@ def _recognised(name: str, tensors: Mapping[str, TensorRow], taken: Iterable[str
 
 
 def _format_of(row: Convention, data: tuple[int, ...], scales: tuple[int, ...]) -> Format | None:
-    """The format of a row, from the shapes of data and scales; None if the scales do not fit the row."""
+    """The format of a weight that follows a row, from the shapes of its data and scales; None if the scales do not fit
+    the row."""
     if row.element == "e2m1":
         return nvfp4(scales="linear") if row.scale == "ue4m3" else mxfp4(scales="linear")
     if row.scale == "ue8m0":
@@ -321,7 +325,7 @@ def _format_of(row: Convention, data: tuple[int, ...], scales: tuple[int, ...]) 
 
 
 def _judged(weight: StoredWeight, tensors: Mapping[str, TensorRow]) -> StoredWeight:
-    """Return the weight with the errors in its types and shapes."""
+    """Return the weight with the problems found in its types and shapes."""
     row, form = weight.convention, weight.format
     data, scales = (tensors[weight.tensors[part]] for part in ("data", "scales"))
     found = []
@@ -370,7 +374,7 @@ FITTING: Final = ("linear", "32_4_4", "8x4", "triton_blackwell", "rocm_32_8")
 
 
 def orders_that_fit(form: Format, shape: tuple[int, ...], count: int) -> tuple[str, ...]:
-    """The orders in `FITTING` with this number of scales for a tensor of this shape.
+    """The names of the orders in `FITTING` that have this number of scales for a tensor of this shape.
 
     >>> orders_that_fit(nvfp4(), (100, 64), 400), orders_that_fit(nvfp4(), (100, 64), 512)
     (('linear',), ('32_4_4',))
@@ -387,7 +391,7 @@ def _fitting(weight: StoredWeight, count: int) -> str:
 def _without_scales(
     others: Iterable[str], weights: Iterable[StoredWeight], tensors: Mapping[str, TensorRow]
 ) -> list[Diagnostic]:
-    """Matrices of fp8 without scales, in a checkpoint whose other weights of this type have scales."""
+    """Find fp8 matrices without scales in a checkpoint whose other weights of this type have scales."""
     rows = {one.convention.data_type: one.convention for one in weights if one.convention.data == "{weight}"}
     found = []
     for name in others:
@@ -402,7 +406,8 @@ def _without_scales(
 
 
 def _lacking_total(name: str, tensors: Mapping[str, TensorRow]) -> str | None:
-    """The reason why data with this scale is not a weight, if only its tensor scale is missing."""
+    """The reason why a scale tensor and its data are not a weight, if only the tensor scale is missing; otherwise
+    None."""
     for row in CONVENTIONS:
         suffix = row.scales.removeprefix("{weight}")
         if row.needs_metadata or not row.total or not name.endswith(suffix):
@@ -443,7 +448,7 @@ def _orphan(name: str, tensors: Mapping[str, TensorRow]) -> list[Diagnostic]:
 
 
 def convention_row(convention: str, form: Format) -> Convention:
-    """The row of a convention that stores a format.
+    """Look up the row of a convention that stores a format.
 
     Raises:
         InvalidValueError: the convention has no row of this format.
@@ -486,7 +491,7 @@ def _fits(row: Convention, form: Format) -> bool:
 
 
 def stored_arrays(name: str, scaled: ScaledTensor, convention: str) -> dict[str, NDArray[Any]]:
-    """The arrays that a convention stores for a weight, by the names of their tensors.
+    """The arrays that a convention stores for a weight, by tensor name.
 
     >>> made = cute.copy(np.ones((32, 64), np.float32), cute.formats.nvfp4(scales="linear"))
     >>> {name: array.shape for name, array in stored_arrays("a.weight", made, "modelopt").items()}
@@ -502,12 +507,12 @@ def stored_arrays(name: str, scaled: ScaledTensor, convention: str) -> dict[str,
 
 
 def stored_data(data: NDArray[Any], form: Format) -> NDArray[Any]:
-    """The elements as a file stores them: e4m3 and e5m2 in their type, others as bytes."""
+    """The elements as a file stores them: e4m3 and e5m2 in their own type, narrower elements as bytes."""
     return of_codes(data, form.element) if form.number.bits == 8 else data.view(np.uint8)
 
 
 def stored_scale_array(scales: NDArray[Any], row: Convention, form: Format, shape: tuple[int, ...]) -> NDArray[Any]:
-    """The scales in the type and the shape that the row stores."""
+    """The scales in the type and shape that a convention stores."""
     flat = of_codes(np.ascontiguousarray(scales).reshape(-1), form.scale_dtype)
     kind = row.scale_types[0] if row.scale_types else ""
     if kind == "uint8":
@@ -531,7 +536,7 @@ def stored_scale_shape(row: Convention, form: Format, shape: tuple[int, ...]) ->
 
 
 def stored_total(total: Any, row: Convention) -> NDArray[np.float32]:
-    """The tensor scale as the row stores it."""
+    """The tensor scale as a convention stores it."""
     with np.errstate(divide="ignore"):
         value = np.float32(1) / np.float32(total) if row.inverse else np.float32(total)
     return np.full(row.total_shape, value, np.float32)
@@ -558,10 +563,10 @@ def read_scales(weight: StoredWeight, stored: NDArray[Any]) -> NDArray[Any]:
 
 
 def read_weight(weight: StoredWeight, arrays: Mapping[str, NDArray[Any]]) -> ScaledTensor:
-    """Make the weight from its arrays, by part: 'data', 'scales', 'total'.
+    """Make the ScaledTensor of a weight from its arrays, given by part: 'data', 'scales', 'total'.
 
     Raises:
-        InvalidValueError: the sizes do not fit the format.
+        InvalidValueError: the sizes of the arrays do not fit the format.
     """
     total = read_total(weight, arrays["total"]) if "total" in arrays else None
     data = stored_elements(codes(np.ascontiguousarray(arrays["data"])), weight.format)

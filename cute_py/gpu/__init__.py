@@ -1,4 +1,4 @@
-"""The GPU: device, arrays, compiler, and launches with bounded waits."""
+"""GPU support: devices, arrays, the compiler, and launches whose waits have a time limit."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Addresses, shapes and strides of arrays in device memory, and copies of them on the host.
+"""Views of arrays in device memory (address, shape and strides), and their copies on the host.
 
-An array may be on any device, not only the current one. While the array exports its memory, its device is current;
-afterwards the previous device is restored. `tensor.array_views` has the functions that need no driver.
+An array may be on any device, not only the current one. Its device is made current while the array exports its memory,
+and the previous device is restored afterwards. `tensor.array_views` contains the functions that do not need a driver.
 """
 
 from __future__ import annotations
@@ -35,25 +35,26 @@ else:
 
 
 def span(view: ArrayView) -> tuple[int, int]:
-    """The first address that a view touches, and the number of bytes up to its last byte."""
+    """Return the first address that a view touches, and the number of bytes from there to its last byte."""
     low, high = view.extent()
     return low, high - low
 
 
 def host_bytes(view: ArrayView) -> memoryview:
-    """The host memory that a view touches, writable."""
+    """Return the host memory that a view touches, as a writable buffer."""
     low, size = span(view)
     return memoryview((ctypes.c_char * size).from_address(low)).cast("B")
 
 
 def array_over(view: ArrayView, content: bytearray | memoryview) -> NDArray[np.generic]:
-    """The array of a view over `content`: the bytes that the view touches, or a copy of these bytes."""
+    """Return the numpy array that a view describes, over `content`: the bytes that the view touches, or a copy of
+    them."""
     strides = tuple(stride * view.element_bytes for stride in view.strides)
     return np.ndarray(view.shape, view.dtype.numpy, content, view.address - span(view)[0], strides)
 
 
 def host_copy(view: ArrayView) -> NDArray[np.generic]:
-    """A numpy array with the shape, strides and current bytes of `view`."""
+    """Return a numpy array with the shape, strides and current bytes of `view`."""
     low, size = span(view)
     if view.device is None:
         return array_over(view, bytearray(host_bytes(view)))
@@ -62,7 +63,7 @@ def host_copy(view: ArrayView) -> NDArray[np.generic]:
 
 @contextlib.contextmanager
 def device_of_array(array: ArrayLike, ordinal: int | None) -> Iterator[None]:
-    """Context manager that makes the device of an array current, for the driver and for the array's own library.
+    """Make the device of an array current, for the driver and for the array's library (a context manager).
 
     PyTorch has its own current device in addition to the driver's (which may have no context yet), and refuses to
     export an array of another device. CuPy allocates on the driver's current device. If the driver does not know the
@@ -81,10 +82,10 @@ def device_of_array(array: ArrayLike, ordinal: int | None) -> Iterator[None]:
 
 
 def device_at(address: int) -> int:
-    """The device of an address, from the driver; 0 if there is no driver, or the driver reports no device.
+    """Return the device of an address, from the driver; 0 if there is no driver, or the driver reports no device.
 
-    `__cuda_array_interface__` has no field for the device, so the pointer's context gives it: cuda-bindings 13 returns
-    0 for the device ordinal of every pointer (measured on two H200, driver 580.159.04).
+    `__cuda_array_interface__` has no field for the device. This function queries the pointer's context, because
+    cuda-bindings 13 returns 0 as the device ordinal of every pointer (measured on two H200, driver 580.159.04).
     Source: CUDA driver API, cuPointerGetAttribute.
     """
     try:
@@ -100,11 +101,12 @@ def device_at(address: int) -> int:
 
 
 def array_view(array: ArrayLike) -> ArrayView:
-    """Return the location of `array`: an object with `__dlpack__` or `__cuda_array_interface__`, a numpy array, or an
-    `ArrayView`.
+    """Return a view of `array`, without a copy.
+
+    `array` is a numpy array, an `ArrayView`, or an object with `__dlpack__` or `__cuda_array_interface__`.
 
     Raises:
-        As `host_view`, also for arrays on a device.
+        The errors of `host_view`, also for arrays on a device.
 
     >>> import numpy
     >>> array_view(numpy.zeros((4, 6), "float32")[::2]).strides
@@ -134,7 +136,7 @@ def array_view(array: ArrayLike) -> ArrayView:
 
 
 def require_place(roles: Mapping[str, ArrayView], device: int) -> None:
-    """Raise an error for arrays that are not on the device.
+    """Raise an error unless all arrays are on the device.
 
     Raises:
         DeviceError: an array is on the host, on another device, or has no memory.
@@ -151,7 +153,7 @@ def require_place(roles: Mapping[str, ArrayView], device: int) -> None:
 
 
 def require_pair(source: ArrayView, destination: ArrayView, device: int) -> None:
-    """Raise an error for a pair of arrays that no atom can copy.
+    """Raise an error if no atom can copy one array to the other.
 
     Raises:
         DeviceError: an array is on the host, or on another device.

@@ -1,7 +1,7 @@
-"""Count the bytes that a barrier on the GPU should have received, for the error of a wait that timed out.
+"""Count the bytes that a barrier on the GPU should have received, for the error message after a wait timed out.
 
-The executor never reads a tensor map. After a failure, the emulator counts the bytes that one load with this map
-delivers to its barrier. The error message contains this number.
+The executor does not interpret tensor maps. After a failure, the emulator counts the bytes that one load with the map
+delivers to its barrier, and the error message contains this number.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from cute_py.tma.emulator.geometry import geometry
 
 
 def emulated_arrival(loads: Sequence[tuple[bytes, int]]) -> str:
-    """Text of the bytes that loads bring to one barrier, or of the reason why the emulator can't count them.
+    """Describe the number of bytes that loads deliver to one barrier, or the reason why the emulator can't count them.
 
     Args:
-        loads: the maps, of 128 bytes, each with the number of its loads.
+        loads: pairs (tensor map of 128 bytes, number of loads with it).
 
     >>> import cute_py as cute
     >>> request = cute.tma.TensorMapTiled(cute.tma.TensorMapDataType.FLOAT16, 4096, (128, 256), (256,), (64, 16))

@@ -1,9 +1,9 @@
 """Import cuda-core and cuda-bindings at their first use, and convert their errors. No other module imports them.
 
-`core` has devices, the compiler and its cache, and loaded kernels. `driver` has functions of the driver that cuda-core
-lacks: contexts of other libraries, plain memory, launches with tensor maps made by cute_py (docs/architecture.md gives
-the reason for each). Every driver call uses `call`, and every use of cuda-core is in `reported`: an error code becomes
-a `DeviceError` with the name of the code and of the failed step.
+`core` provides devices, the compiler and its cache, and loaded kernels. `driver` provides driver functions that
+cuda-core lacks: contexts of other libraries, plain memory, and launches with tensor maps made by cute_py
+(docs/architecture.md gives the reason for each). Every driver call goes through `call`, and every use of cuda-core is
+inside `reported`. Both turn an error code into a `DeviceError` with the name of the code and of the failed step.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _load(module: str, feature: str, package: str = "cuda-python, version 13 or 
 
 @functools.cache
 def driver() -> ModuleType:
-    """The module cuda.bindings.driver.
+    """Return the module cuda.bindings.driver.
 
     Raises:
         MissingPackageError: cuda-python is not installed.
@@ -37,7 +37,7 @@ def driver() -> ModuleType:
 
 @functools.cache
 def nvrtc() -> ModuleType:
-    """The module cuda.bindings.nvrtc.
+    """Return the module cuda.bindings.nvrtc.
 
     Raises:
         MissingPackageError: cuda-python is not installed.
@@ -47,7 +47,7 @@ def nvrtc() -> ModuleType:
 
 @functools.cache
 def core() -> ModuleType:
-    """The module cuda.core. Opening a device imports it, so its import (0.1 s) is not part of a copy.
+    """Return the module cuda.core. It is imported when a device is opened, so its import (0.1 s) does not delay a copy.
 
     Raises:
         MissingPackageError: cuda-core is not installed.
@@ -80,7 +80,7 @@ STICKY = frozenset(
 
 
 def driver_failure(code: IntEnum | str, doing: str) -> DeviceError:
-    """Make the error for the step `doing` that ended with `code`: a CUresult, an nvrtcResult or its name."""
+    """Make the error for a step `doing` that failed with `code`: a CUresult, an nvrtcResult, or the name of one."""
     name = getattr(code, "name", str(code))
     facts: dict[str, object] = {"code": name}
     if name in _ADVICE:
@@ -93,7 +93,7 @@ def driver_failure(code: IntEnum | str, doing: str) -> DeviceError:
 
 
 def not_loaded(doing: str, function: str, problem: RuntimeError) -> DeviceError:
-    """The error for a missing shared library of `function`."""
+    """Make the error for a `function` whose shared library is missing."""
     return DeviceError(
         f"{doing}: can't load the library that provides {function}",
         {"cause": first_line(problem)},
@@ -104,7 +104,7 @@ def not_loaded(doing: str, function: str, problem: RuntimeError) -> DeviceError:
 @contextlib.contextmanager
 def reported(doing: str) -> Iterator[None]:
     """Convert exceptions of cuda-core in the block to a `DeviceError`; its message begins with the name of the driver's
-    code."""
+    error code."""
     try:
         yield
     except CuteError:
@@ -114,7 +114,7 @@ def reported(doing: str) -> Iterator[None]:
 
 
 def call(doing: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a cuda.bindings function and return its results without the code: nothing, one value or a tuple.
+    """Call a cuda.bindings function, check its error code, and return its other results: None, one value or a tuple.
 
     Raises:
         DeviceError: the code is not success, or the library that provides the function can't be loaded.

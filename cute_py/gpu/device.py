@@ -1,12 +1,12 @@
-"""The GPU: its ability to run TMA copies, its properties, and its memory.
+"""Open GPUs that support TMA: their properties, contexts and memory.
 
-The context of a device is fixed when the device is first opened: the current context if it belongs to this device,
-otherwise the primary context (PyTorch and CuPy use the primary context). It stays the same until the process ends.
+The context of a device is chosen when the device is first opened: the current context if it belongs to this device,
+otherwise the primary context (which PyTorch and CuPy use). It stays the same until the process ends.
 
-A thread has one current context. These functions make the device's context current for their work, and restore the
-previous one afterwards; if there was none, the device's context stays current. cuda-core's `Device` has the device's
-properties. Its `set_current` accepts only contexts of cuda-core, but contexts of PyTorch and CuPy must be restored, so
-these calls use the driver.
+A thread has one current context. The functions of this module make the device's context current for their work, and
+restore the previous context afterwards; if there was none, the device's context stays current. cuda-core's `Device`
+provides the device's properties. The context calls use the driver, because cuda-core's `set_current` accepts only
+contexts of cuda-core, and contexts of PyTorch and CuPy must be restored too.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ARCHITECTURES: Final[dict[tuple[int, int], str]] = {
 
 @record
 class Device:
-    """One GPU with TMA. Sizes in bytes; `capability` is (major, minor).
+    """One GPU with TMA. Sizes are in bytes; `capability` is (major, minor).
 
     >>> if device_available():
     ...     assert open_device().shared_bytes >= 227 * 1024
@@ -101,7 +101,7 @@ def current_context(context: SupportsInt) -> Iterator[None]:
 def during_capture() -> Iterator[None]:
     """Let this thread allocate and free memory and load kernels in the block while one of its streams is captured.
 
-    By default the driver refuses such calls until the capture ends. The nodes of the graph hold addresses of the
+    By default, the driver rejects such calls until the capture ends. The nodes of the graph contain addresses of the
     memory, so the memory must outlive the graph.
     """
     api = driver()
@@ -122,7 +122,8 @@ def _current_ordinal() -> int | None:
 
 
 def open_device(ordinal: int | None = None) -> Device:
-    """Open the device with this index; by default the device of the current context, or 0 if there is no context.
+    """Open the device with this index; by default, the device of the current context, or device 0 if there is no
+    context.
 
     A current context stays current; if there is none, the device's context becomes current.
 
@@ -144,7 +145,7 @@ def open_device(ordinal: int | None = None) -> Device:
 
 
 def as_device(device: Device | None, ordinal: int | None = None) -> Device:
-    """Return the given device, or open the device with this index; by default the current one.
+    """Return `device`; if it is None, open the device with this index, by default the current one.
 
     Raises:
         InvalidTypeError: `device` is not a `Device`. All errors of `open_device`.
@@ -153,7 +154,7 @@ def as_device(device: Device | None, ordinal: int | None = None) -> Device:
 
 
 def common_device(ordinals: Mapping[str, int | None]) -> int | None:
-    """The device of the arrays; None if all of them are in host memory.
+    """Return the device on which all arrays are; None if all of them are in host memory.
 
     Args:
         ordinals: name of each array -> its device; None for an array in host memory.
@@ -182,7 +183,7 @@ def _name_of(ordinal: int) -> str:
 
 
 def require_stream(device: Device, stream: int) -> None:
-    """Refuse a stream of another device, because the kernel would run there.
+    """Raise an error if the stream belongs to another device, because the kernel would run there.
 
     Raises:
         DeviceError: the stream belongs to another device.
@@ -203,7 +204,7 @@ def require_stream(device: Device, stream: int) -> None:
 
 
 def device_count() -> int:
-    """The number of devices that the driver lists."""
+    """Return the number of devices that the driver lists."""
     return int(call("counting devices", driver().cuDeviceGetCount))
 
 
@@ -261,7 +262,8 @@ def device_available() -> bool:
 
 
 def read_memory(device: Device, address: int, size: int, stream: int = 0) -> bytearray:
-    """Read bytes of device memory, after the work in the stream. Raises DeviceError if an earlier kernel failed."""
+    """Read bytes of device memory after the work in the stream has ended. Raises DeviceError if an earlier kernel
+    failed."""
     import ctypes
 
     content = bytearray(size)
@@ -277,9 +279,9 @@ def read_memory(device: Device, address: int, size: int, stream: int = 0) -> byt
 class DeviceBuffer:
     """Device memory that this library allocated. It is freed when it is closed or no longer referenced.
 
-    `address` is a multiple of at least 256 bytes. The object is a context manager. A prepared copy may be dropped while
-    it runs on any stream. The memory therefore comes from cuMemAlloc, because freeing such memory waits for every
-    stream. cuda-core's pool would free memory in the order of a single stream.
+    `address` is a multiple of at least 256 bytes. The object is a context manager. A prepared copy may be released
+    while it still runs on any stream. The memory therefore comes from cuMemAlloc, because freeing it waits for every
+    stream; cuda-core's pool would free memory in the order of a single stream.
     """
 
     def __init__(self, device: Device, size: int) -> None:
@@ -290,8 +292,8 @@ class DeviceBuffer:
             self.address = int(call(f"allocating {size} bytes", driver().cuMemAlloc, max(size, 1)))
 
     def close(self) -> None:
-        """Free the memory now. This also works while this thread captures a stream, because Python may collect a buffer
-        at any time."""
+        """Free the memory now, even while this thread captures a stream, because Python may collect a buffer at any
+        time."""
         address, self.address = self.address, 0
         if address:
             with self.device.current(), during_capture():
@@ -309,7 +311,7 @@ class DeviceBuffer:
             self.close()
 
     def write(self, content: bytes | bytearray | memoryview, offset: int = 0, stream: int = 0) -> None:
-        """Copy bytes from the host. After the call, the host bytes may be changed."""
+        """Copy bytes from the host. The host bytes may be changed after the call returns."""
         import numpy as np
 
         size = memoryview(content).nbytes
@@ -324,14 +326,16 @@ class DeviceBuffer:
                 call("copying to the device", api.cuStreamSynchronize, stream)
 
     def read(self, size: int | None = None, offset: int = 0, stream: int = 0) -> bytearray:
-        """Copy bytes to the host, after the work in the stream. Raises DeviceError if an earlier kernel failed."""
+        """Copy bytes to the host after the work in the stream has ended. Raises DeviceError if an earlier kernel
+        failed."""
         length = self.size - offset if size is None else size
         if offset + length > self.size:
             raise DeviceError(f"{length} bytes at {offset} lie outside a buffer of {self.size} bytes")
         return read_memory(self.device, self.address + offset, length, stream)
 
     def fill(self, value: int, stream: int = 0) -> None:
-        """Set every byte to `value`. The call waits until all are set, because kernels of other streams would not."""
+        """Set every byte to `value`, and wait until all are set, because kernels of other streams would not wait for
+        it."""
         api = driver()
         with self.device.current():
             call("filling device memory", api.cuMemsetD8Async, self.address, value, self.size, stream)

@@ -1,10 +1,10 @@
-"""The driver's encoder, called through cuda-python: the reference for `cute_py.tma.descriptor.encode`.
+"""Call the driver's tensor-map encoder through cuda-python, as the reference for `cute_py.tma.descriptor.encode`.
 
     request -> driver_encode -> 128 bytes from the driver
-    sweep(20_000): both encoders on random requests; they must agree in every byte and in every refusal
+    sweep(20_000): run both encoders on random requests; they must agree in every byte and in every rejection
 
-`as_cuda_python` converts a map for cuda-python's calls, and `read_map` reads their results. The TensorMapDescriptor of
-cuda.core 1.2 exposes no bytes and can't be read.
+`as_cuda_python` converts a tensor map to the type that cuda-python's functions take, and `read_map` converts back. The
+TensorMapDescriptor of cuda.core 1.2 does not expose its bytes, so it can't be read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _REFUSED: Final = 1
 
 
 def _arguments(request: TensorMap) -> tuple[Any, list[Any]]:
-    """Return the function of cuda.bindings.driver and its arguments.
+    """Return the function of cuda.bindings.driver that encodes a request, and its arguments.
 
     Raises:
         ValueError, OverflowError, TypeError: a value does not fit the C type of its argument.
@@ -67,17 +67,20 @@ def _arguments(request: TensorMap) -> tuple[Any, list[Any]]:
 
 
 def driver_encode(request: TensorMap) -> bytes:
-    """The 128 bytes that the driver of this machine writes for a request.
+    """Return the 128 bytes of the tensor map that this machine's driver encodes for a request.
 
     Args:
-        request: as for `encode`, but the driver does not get a residue. The tuples must have the lengths of the rank.
+        request: as for `encode`, except that a residue is not passed to the driver. The lengths of the tuples must
+            match the rank.
     Returns:
         128 bytes.
     Raises:
         MissingPackageError: cuda-python is not installed.
-        DeviceError: there is no driver, no device with TMA, or the driver reports an error other than a refusal.
-        TmaLimitError: the driver refuses the request; `.violations` lists cute_py's reasons, because the driver gives
-            none. Also raised if a value does not fit the driver's argument, or a length does not fit the rank.
+        DeviceError: there is no driver or no device with TMA, or the driver reports an error other than an invalid
+            request.
+        TmaLimitError: the driver rejects the request; `.violations` lists cute_py's reasons, because the driver gives
+            none. Also raised if a value is out of the range of the driver's argument, or a length does not match the
+            rank.
         InvalidTypeError: `request` is not a request.
     Source:
         CUDA 13.0 driver API, Tensor Map Object Management.
@@ -129,7 +132,7 @@ def as_cuda_python(data: bytes) -> Any:
         data: 128 bytes, or any other argument of `read_map`; 64 bytes are padded with zeros.
     Raises:
         MissingPackageError: cuda-python is not installed.
-        As `read_map`.
+        The errors of `read_map`.
     """
     api = driver()
     raw = read_map(data).ljust(_MAP.size, b"\0")
@@ -140,7 +143,7 @@ def as_cuda_python(data: bytes) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A request for which the two encoders differ, with both results: bytes as hex, or the refusal."""
+    """A request for which the two encoders differ, with both results: the bytes in hexadecimal, or the rejection."""
 
     request: TensorMap
     ours: str
@@ -149,7 +152,7 @@ class Disagreement:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """The outcome of `sweep`; true if the two encoders agree on every request."""
+    """The result of `sweep`. It is true if the two encoders agree on every request."""
 
     asked: int
     same_bytes: int
@@ -176,7 +179,7 @@ def sweep(count: int = 2_000, seed: int = 0) -> Sweep:
         count: number of requests.
         seed: seed of Python's random.Random; the same seed gives the same requests.
     Raises:
-        As `driver_encode`, if the driver can't be called.
+        The errors of `driver_encode`, if the driver can't be called.
         InvalidValueError: `count` is below 1.
     """
     count = expect_integer(count, "count", 1)
@@ -208,8 +211,8 @@ def _outcome(encoder: Callable[[TensorMap], bytes], request: TensorMap) -> str:
 
 
 def random_request(generator: random.Random) -> TensorMap:
-    """Make a random request of any kind. About two in three are legal; one in four has a value at or beyond the limit
-    of its rule."""
+    """Make a random request of any kind. About two thirds of the requests are legal, and a quarter have a value at or
+    beyond the limit of its rule."""
     pick = generator.choice
     kind = pick((TensorMapTiled, TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide))
     interleave = pick((0, 0, 0, 1, 2)) if kind is not TensorMapIm2colWide else pick((0, 0, 1))
@@ -255,7 +258,8 @@ def _size(generator: random.Random) -> int:
 
 
 def _corrupt(generator: random.Random, values: dict[str, int | tuple[int, ...]]) -> None:
-    """Replace one value by a value at or beyond the limit of its rule that still fits the driver's argument."""
+    """Replace one value by a value at or beyond the limit of its rule that is still in the range of the driver's
+    argument."""
     name = generator.choice(sorted(values))
     edges = {
         "data_type": (13, 14, 15),

@@ -1,4 +1,5 @@
-"""Call a function in a separate process, so that a trap on the GPU ends the context of that process, not the user's.
+"""Call a function in a separate process, so that a trap on the GPU destroys the context of that process, not the
+caller's.
 
 The function, its arguments, and the result or the exception are pickled and sent over a pipe. The child is terminated
 if it exceeds its time limit.
@@ -29,8 +30,8 @@ def call_isolated(function: Callable[..., Result], *arguments: Any, seconds: flo
         function: importable by its module and name. arguments, options and the result must be picklable.
         seconds: wall-clock time after which the child is terminated.
     Raises:
-        the function's exception, if it is an error of this library; its facts state that it was isolated.
-        InvalidValueError: the function is defined in the main script, from which no other process can import it.
+        the exception of the function, if it is an error of this library; its facts state that the call was isolated.
+        InvalidValueError: the function is defined in the main script, which the child process can't import.
         DeviceError: the child took too long, or ended without a result.
     """
     if function.__module__ == "__main__":
@@ -79,7 +80,7 @@ def _rebuilt(name: str, headline: str, facts: dict[str, object], hint: str | Non
 
 
 def _serve() -> None:
-    """Main loop of the child: read a call, make it, write the outcome."""
+    """Run the main loop of the child: read a call, execute it, and write the result or the exception."""
     function, arguments, options = pickle.load(sys.stdin.buffer)
     try:
         outcome: tuple[str, Any] = ("result", function(*arguments, **options))

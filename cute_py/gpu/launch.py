@@ -2,8 +2,8 @@
 
 A launch is prepared once: the kernel is loaded, its parameters are stored in one block of host memory (tensor maps at
 128-byte boundaries, as CUDA 13 requires), and the launch configuration is made. Each launch is then one driver call
-through cuda-bindings. cuda-core's `launch` does not fit: it accepts only its own tensor maps, which can't be made from
-bytes, and converts its configuration to the driver's at each launch.
+through cuda-bindings. cuda-core's `launch` is not used: it accepts only its own tensor maps, which can't be made from
+bytes, and it converts its configuration to the driver's at each launch.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PORTABLE_CLUSTER: Final = 8
 
 
 def target_arch(source: KernelSource, device: Device) -> str:
-    """The architecture to compile `source` for, to run on `device`.
+    """Return the architecture for which to compile `source`, so that it runs on `device`.
 
     Raises:
         DeviceError: the kernel needs a newer architecture.
@@ -44,8 +44,8 @@ def target_arch(source: KernelSource, device: Device) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LoadedKernel:
-    """A kernel on a device: cuda-core's `Kernel`, which keeps its library loaded, and the properties that the driver
-    reports."""
+    """A kernel that is loaded on a device: cuda-core's `Kernel`, which keeps its library loaded, and the properties
+    that the driver reports."""
 
     device: Device
     compiled: CompiledKernel
@@ -59,7 +59,7 @@ class LoadedKernel:
         return self.compiled.source
 
     def blocks_per_multiprocessor(self) -> int:
-        """Number of blocks that fit on one SM, by registers, threads and shared memory."""
+        """The number of blocks that fit on one SM, limited by registers, threads and shared memory."""
         occupancy = self.kernel.occupancy
         with self.device.current(), reported("querying the occupancy"):
             return int(occupancy.max_active_blocks_per_multiprocessor(self.source.threads, self.source.shared_bytes))
@@ -101,7 +101,7 @@ def load_kernel(source: KernelSource, device: Device) -> LoadedKernel:
 
     Raises:
         MissingPackageError, DeviceError: there is no compiler, the architecture is wrong, the kernel needs too much
-            shared memory, or the driver refuses the cubin (the compiler is newer than the driver).
+            shared memory, or the driver rejects the cubin (because the compiler is newer than the driver).
     """
     return _load(device, compile_kernel(source, target_arch(source, device)))
 
@@ -115,8 +115,8 @@ ParameterValue: TypeAlias = bytes | int | ctypes.c_uint32 | Block
 class Parameters:
     """The parameters of a kernel in host memory, and the array of pointers to them that a launch takes.
 
-    `bytes` is a tensor map (128 bytes, placed at a multiple of 128). An int has 64 bits, and a ctypes number has its
-    own width. An array of characters is a structure, which is passed without a copy.
+    A `bytes` value is a tensor map (128 bytes, stored at a multiple of 128). An int is passed as 64 bits, and a ctypes
+    value with its own width. A ctypes array of characters is a structure, which is passed without a copy.
     """
 
     def __init__(self, values: Sequence[ParameterValue]) -> None:
@@ -143,7 +143,7 @@ class Parameters:
 
 
 class PreparedLaunch:
-    """One launch of a kernel with its grid and parameters, repeatable: `launch()` is one driver call.
+    """A repeatable launch of a kernel with its grid and parameters: each `launch()` is one driver call.
 
     It runs in the stream for which it was prepared. A launch in a capturing stream becomes a node of the graph. The
     default streams refer to the current device. With several devices, the launch therefore makes the kernel's device
@@ -216,9 +216,11 @@ class PreparedLaunch:
         launch of the graph uses them.
 
         Args:
-            graph: CUgraphExec as a number. node: CUgraphNode of the graph from which `graph` was instantiated.
+            graph: the CUgraphExec as an integer. node: the CUgraphNode of the graph from which `graph` was
+                instantiated.
         Raises:
-            DeviceError: the driver refuses, because the node does not exist or its kernel belongs to another context.
+            DeviceError: the driver rejects the update, because the node does not exist or its kernel belongs to another
+                context.
         """
         api, config = driver(), self._config
         found = api.CUDA_KERNEL_NODE_PARAMS()
@@ -230,7 +232,7 @@ class PreparedLaunch:
         call("updating a node of a graph", api.cuGraphExecKernelNodeSetParams, *places, found)
 
     def _again(self, code: IntEnum) -> None:
-        """Retry a launch in a thread that has never used the device: it has no context, so make one current."""
+        """Retry a launch in a thread that has not used the device yet, after making the device's context current."""
         if code.name in ("CUDA_ERROR_INVALID_CONTEXT", "CUDA_ERROR_CONTEXT_IS_DESTROYED", "CUDA_ERROR_NOT_INITIALIZED"):
             with self.kernel.device.current():
                 (code,) = self._launch(self._config, self._handle, self._pointers, 0)
@@ -240,10 +242,10 @@ class PreparedLaunch:
 
 @dataclass(frozen=True, slots=True)
 class WaitTimeout:
-    """A kernel's record of a wait that did not end within its limit.
+    """A kernel's record of a wait that timed out.
 
-    barrier: the shared address of the barrier. phase: the parity for which the thread waited. expected: the expected
-    bytes. cycles: the length of the wait.
+    barrier: the shared-memory address of the barrier. phase: the parity for which the thread waited. expected: the
+    expected number of bytes. cycles: the length of the wait in clock cycles.
     """
 
     barrier: int
@@ -255,11 +257,11 @@ class WaitTimeout:
     cycles: int
 
     def error(self, kernel: str, loads: Sequence[tuple[bytes, int]] = (), **facts: object) -> DeviceError:
-        """The error for a kernel of this name.
+        """Make the error for a kernel of this name.
 
         Args:
-            loads: the maps of the kernel's loads, each with the number of loads per barrier; the emulator counts their
-            bytes. facts: further facts for the error.
+            loads: the tensor maps of the kernel's loads, each with the number of loads per barrier; the emulator counts
+                their bytes. facts: further facts for the error.
         """
         arrival: dict[str, object] = {}
         if loads:
@@ -310,8 +312,8 @@ class WaitRecord:
         The arguments are those of `WaitTimeout.error`.
 
         Raises:
-            DeviceError: a barrier did not complete within its bound. The error names the barrier, the phase, the
-                expected bytes, and the bytes that its loads bring in the emulator.
+            DeviceError: a barrier did not complete within its time limit. The error states the barrier, the phase, the
+                expected bytes, and the bytes that its loads deliver in the emulator.
         """
         for found in self.read(stream):
             if found is not None:

@@ -2,9 +2,10 @@
 
 The key of a cubin contains everything on which it depends: the source, the architecture, the options and the version of
 the compiler. `KernelCompiler` caches in memory. cuda-core's FileStreamProgramCache caches on disk, so that processes
-that compile the same kernel concurrently never read a partial file. That cache does not check contents, so an entry
+that compile the same kernel concurrently never read a partial file. That cache does not verify its entries, so an entry
 starts with the digest of its cubin; if the digest does not match, the kernel is compiled again. cute_py makes its own
-key, because cuda-core asks NVRTC for its version, which loads the compiler (100 MB) even if it is not needed.
+keys, because cuda-core's keys contain the version that NVRTC reports, and querying it loads the compiler (100 MB) even
+if it is not needed.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ DIGEST_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class CompiledKernel:
-    """A kernel as machine code. `origin` is "compiled", "disk" or "memory"; `seconds` is the time to obtain it."""
+    """A compiled kernel. `origin` is "compiled", "disk" or "memory"; `seconds` is the time that it took to obtain the
+    cubin."""
 
     source: KernelSource
     arch: str
@@ -48,7 +50,7 @@ class CompiledKernel:
 
 
 def cache_directory() -> Path | None:
-    """The directory of cubins: `CUTE_PY_CACHE_DIR`, or a folder in `XDG_CACHE_HOME` or ~/.cache; None if
+    """Return the directory of cached cubins: `CUTE_PY_CACHE_DIR`, or a folder in `XDG_CACHE_HOME` or ~/.cache; None if
     `CUTE_PY_CACHE_DIR` is empty."""
     chosen = os.environ.get("CUTE_PY_CACHE_DIR")
     if chosen is not None:
@@ -59,7 +61,7 @@ def cache_directory() -> Path | None:
 
 @functools.cache
 def compiler_version() -> str:
-    """The version of NVRTC, from its package if possible, without loading NVRTC."""
+    """Return the version of NVRTC, if possible from its package metadata, without loading NVRTC."""
     from importlib import metadata
 
     for package in ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"):
@@ -72,11 +74,11 @@ def compiler_version() -> str:
 
 
 def run_nvrtc(text: str, name: str, arch: str, want: str, fast_compile: bool = False) -> bytes:
-    """Compile `text` for `arch` and return its "cubin" or its "ptx". fast_compile: use fewer passes.
+    """Compile `text` for `arch` and return the "cubin" or the "ptx". fast_compile: use fewer optimisation passes.
 
     Raises:
         MissingPackageError: cuda-python or cuda-core is not installed.
-        DeviceError: NVRTC is missing, or refuses the source; the error contains its log.
+        DeviceError: NVRTC is missing, or can't compile the source; the error contains its log.
     """
     api = nvrtc()
     chosen = OPTIONS | FAST if fast_compile else OPTIONS
@@ -112,7 +114,7 @@ class KernelCompiler:
 
     @functools.cached_property
     def files(self) -> MutableMapping[str, bytes]:
-        """Cubins by key: on disk, or in memory if there is no directory or it can't be written."""
+        """The stored cubins by key: on disk, or in memory if there is no directory or it is not writable."""
         if self.directory is not None:
             with contextlib.suppress(OSError):
                 cache: MutableMapping[str, bytes] = core().utils.FileStreamProgramCache(self.directory)
@@ -120,12 +122,13 @@ class KernelCompiler:
         return {}
 
     def key(self, source: KernelSource, arch: str) -> str:
-        """The key under which a cubin is stored."""
+        """Return the key under which a cubin is stored."""
         parts = (source.text, arch, str(OPTIONS), str(FAST if source.fast_compile else ""), compiler_version())
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     def compile(self, source: KernelSource, arch: str | None = None) -> CompiledKernel:
-        """The cubin of `source` for `arch` (by default the architecture of the source).
+        """Return the cubin of `source` for `arch` (by default, the architecture of the source), from a cache or from
+        NVRTC.
 
         Raises:
             MissingPackageError, DeviceError: as `run_nvrtc`.
@@ -153,12 +156,12 @@ class KernelCompiler:
 
 @functools.cache
 def kernel_compiler(directory: Path | None = None) -> KernelCompiler:
-    """The compiler that stores its cubins in `directory`; there is one for each directory."""
+    """Return the compiler that stores its cubins in `directory`; there is one for each directory."""
     return KernelCompiler(directory)
 
 
 def compile_kernel(source: KernelSource, arch: str | None = None) -> CompiledKernel:
-    """The compiled kernel, from the caches in `cache_directory()` or from NVRTC.
+    """Return the compiled kernel, from the caches in `cache_directory()` or from NVRTC.
 
     Raises:
         MissingPackageError, DeviceError: as `run_nvrtc`.
@@ -167,13 +170,13 @@ def compile_kernel(source: KernelSource, arch: str | None = None) -> CompiledKer
 
 
 def kernel_ptx(source: KernelSource, arch: str | None = None) -> str:
-    """The PTX that NVRTC makes of a kernel. Errors are those of `run_nvrtc`."""
+    """Return the PTX that NVRTC generates for a kernel. Errors are those of `run_nvrtc`."""
     target = (arch or source.arch).replace("sm_", "compute_")
     return run_nvrtc(source.text, source.name, target, "ptx", source.fast_compile).rstrip(b"\0").decode()
 
 
 def kernel_sass(kernel: CompiledKernel) -> str:
-    """The machine code of a kernel. Errors are those of `disassemble`."""
+    """Return the disassembled machine code (SASS) of a kernel. Errors are those of `disassemble`."""
     from cute_py.ptx.module import disassemble
 
     return disassemble(kernel.cubin)

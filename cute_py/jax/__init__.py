@@ -1,9 +1,9 @@
-"""Formats in JAX: functions that work under jit by a callback to the host.
+"""Block-scaled formats in JAX: functions that work under jit through a callback to the host.
 
     import jax, cute_py.jax
     data, scales, tensor_scale = jax.jit(cute_py.jax.quantize, static_argnums=1)(x, "mxfp8()")
 
-This package imports jax when one of these names is used.
+This package imports jax when one of its functions is first used.
 """
 
 import importlib

@@ -1,4 +1,5 @@
-"""JAX functions over `cute.copy`, each a jax.pure_callback: they work under jit and vmap, and arrays have fixed types.
+"""JAX functions that call `cute.copy` through jax.pure_callback. They work under jit and vmap, and their results have
+fixed types.
 
     quantize(x, "mxfp8()")                                  -> (data, scales, tensor_scale)
     dequantize(data, scales, tensor_scale, "mxfp8()", shape, dtype)  -> x
@@ -45,7 +46,8 @@ def _jax() -> Any:
 
 
 def _call(body: Callable[..., Any], results: Any, *arrays: Array) -> Any:
-    """The callback: results are pairs (shape, type), of one array or of several."""
+    """Call a host function through jax.pure_callback. `results` is the (shape, type) of the result, or of each of
+    several results."""
     jax = _jax()
     several = isinstance(results, list)
     shapes = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in (results if several else [results])]
@@ -80,7 +82,7 @@ def scaled_of(
 
 
 def quantize(x: Array, format: Format | str, tensor_scale: Array | None = None) -> Triple:
-    """Quantise an array to a format: return (data, scales, tensor scale). The tensor scale is 1 if the format has
+    """Quantise an array to a format, and return (data, scales, tensor scale). The tensor scale is 1 if the format has
     none."""
     form = as_format(format)
 
@@ -96,7 +98,7 @@ def quantize(x: Array, format: Format | str, tensor_scale: Array | None = None) 
 def dequantize(
     data: Array, scales: Array, tensor_scale: Array, format: Format | str, shape: Sequence[int], dtype: DTypeLike
 ) -> Array:
-    """Dequantise an array in a format: return its numbers, rounded once to a type."""
+    """Dequantise an array in a format, and return its values, rounded once to `dtype`."""
     row = as_dtype(dtype)
 
     def body(stored: NDArray[Any], grid: NDArray[Any], total: NDArray[Any]) -> Any:
@@ -113,7 +115,7 @@ def convert_scaled(
     destination: Format | str,
     shape: Sequence[int],
 ) -> Triple:
-    """Convert an array to another format; if only the order of the scales differs, only the scales move."""
+    """Convert a quantised array to another format. If only the order of the scales differs, the data is not changed."""
     goal = as_format(destination)
 
     def body(stored: NDArray[Any], grid: NDArray[Any], total: NDArray[Any]) -> Any:
@@ -124,7 +126,7 @@ def convert_scaled(
 
 
 def gather_rows(x: Array, index: Array, fill: float = 0.0) -> Array:
-    """The rows that an index names; -1 gives a row of `fill`."""
+    """Return the rows that an index selects; -1 gives a row of `fill`."""
 
     def body(values: NDArray[Any], rows: NDArray[Any], masked: NDArray[Any]) -> Any:
         made = np.empty((len(rows), *values.shape[1:]), values.dtype)
@@ -135,7 +137,7 @@ def gather_rows(x: Array, index: Array, fill: float = 0.0) -> Array:
 
 
 def scatter_rows(destination: Array, rows: Array, index: Array) -> Array:
-    """Return a copy of the destination with rows written to the places that an index names; -1 skips a row."""
+    """Return a copy of the destination in which `rows` replace the rows that an index selects; -1 skips a row."""
 
     def body(old: NDArray[Any], values: NDArray[Any], places: NDArray[Any]) -> Any:
         made = old.copy()
@@ -155,8 +157,8 @@ def _layout(text: str) -> Layout | ComposedLayout:
 
 
 def relayout(x: Array, source: str, destination: str) -> Array:
-    """Copy memory to another layout: x's memory has the layout `source`, and the flat result has the layout
-    `destination`."""
+    """Copy an array to another layout: `source` is the layout of x's memory, and `destination` that of the flat
+    result."""
     ours, theirs = _layout(source), _layout(destination)
 
     def body(values: NDArray[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""CuTe's layout algebra, with the same values and the same printed text. Read `leaf`, `layout`, `coalesce`,
+"""CuTe's layout algebra, with the values and the printed text of CuTe C++. Read `leaf`, `layout`, `coalesce` and
 `composition` first."""
 
 from cute_py.deprecations import export_public

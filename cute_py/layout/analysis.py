@@ -1,20 +1,22 @@
 """Properties of a layout as a function (one-to-one, onto, a permutation), and the cost of accesses through it.
 
-Sort the strides. A mode whose stride is larger than the reach of all smaller modes together collides with nothing and
-can be removed; so can a mode that stays below the gcd of all larger strides. Two modes s0:d0, s1:d1 collide exactly if
-d1/g < s0 and d0/g < s1 with g = gcd(d0, d1). Only the modes that neither rule removes are counted with arrays;
-everything else takes time in proportion to the rank.
+To decide whether a layout is one-to-one, sort its modes by stride. A mode whose stride is larger than the reach (the
+largest offset) of all smaller modes together can't collide with them, and can be removed. So can a mode whose offsets
+are all below the gcd of all larger strides. Two modes s0:d0 and s1:d1 collide exactly if d1/g < s0 and d0/g < s1, where
+g = gcd(d0, d1). Only if modes remain after these rules are their offsets counted with arrays; all else takes time
+proportional to the rank.
 
     cycles((2,2):(2,1))      [[0], [1, 2], [3]]       0 -> 0, 1 -> 2 -> 1, 3 -> 3
     contiguity((4,8):(1,8))  4                        the first four elements are adjacent
 
-If a layout does not begin at 0, the offsets of its permutation are counted from the lowest one.
+If the lowest offset of a layout is not 0, its permutation counts the offsets from the lowest one.
 
-As an access, a layout maps (thread) or (thread, value) to the element that the thread touches. A tile's layout needs
-`access` as well: which thread touches which element. Shared memory has 32 banks of 4 bytes. One request serves 32
-threads of 4 bytes, 16 threads of 8 or 8 threads of 16: a 64-bit access takes 2 phases, a 128-bit access 4. Within a
-phase, different words of one bank are served one after another; one word is broadcast to all threads that read it.
-Global memory moves in sectors of 32 bytes, four to a line of 128.
+For the cost of an access, a layout maps (thread) or (thread, value) to the element that the thread accesses. With the
+layout of a tile, pass `access` as well, which says which thread accesses which element. Shared memory has 32 banks of 4
+bytes. One phase of an access serves 32 threads with 4 bytes each, 16 threads with 8 bytes or 8 threads with 16 bytes,
+so a 64-bit access of a warp takes 2 phases and a 128-bit access 4. Within a phase, a bank delivers different words one
+after another, and broadcasts one word to all threads that read it. Global memory is accessed in sectors of 32 bytes;
+four sectors are a line of 128 bytes.
 """
 
 from __future__ import annotations
@@ -67,12 +69,12 @@ class Footprint:
 
     @property
     def span(self) -> int:
-        """Elements from the lowest to the highest, both included."""
+        """The number of offsets from the lowest to the highest, both included."""
         return self.highest - self.lowest + 1 if self.distinct else 0
 
     @property
     def holes(self) -> int:
-        """Elements of the span that the layout does not reach.
+        """The number of offsets in the span that the layout does not reach.
 
         >>> footprint(Layout((4, 2), (2, 16))).holes
         15
@@ -81,7 +83,7 @@ class Footprint:
 
 
 def overlapping_modes(modes: list[Mode]) -> list[Mode]:
-    """The modes that can collide with one another; empty means one-to-one. Strides must be positive, sizes above 1.
+    """Return the modes whose offsets may collide; none if one-to-one. Strides must be positive, sizes above 1.
 
     >>> overlapping_modes([(4, 1), (8, 4)]), overlapping_modes([(3, 2), (2, 3)])
     ([], [(3, 2), (2, 3)])
@@ -102,7 +104,7 @@ def overlapping_modes(modes: list[Mode]) -> list[Mode]:
 
 
 def _counted(layout: LayoutLike, size: int) -> Offsets:
-    """All offsets; if they are coordinates, one row for each."""
+    """Return all offsets as an array; if they are coordinates, with one row per offset."""
     if size > MAX_COUNTED:
         raise LayoutError(
             f"the strides of this layout don't decide the answer, and it has {size} elements; at most "
@@ -114,7 +116,7 @@ def _counted(layout: LayoutLike, size: int) -> Offsets:
 
 
 def _count(layout: LayoutLike, size: int) -> int:
-    """Number of different offsets."""
+    """Return the number of distinct offsets."""
     return len(set(offset_table(layout))) if size <= MOST_LISTED else _distinct(_counted(layout, size))
 
 
@@ -153,10 +155,10 @@ def _one_to_one(layout: Layout) -> bool:
 
 
 def is_injective(layout: LayoutLike) -> bool:
-    """Does each coordinate of the domain have a different offset?
+    """Return whether each coordinate of the domain has a different offset.
 
     Args:
-        layout: Layout (integer or basis strides) or ComposedLayout, known numbers.
+        layout: a Layout (with integer or basis strides) or a ComposedLayout, with known numbers.
 
     >>> is_injective(Layout((4, 8), (8, 1))), is_injective(Layout((4, 8), (1, 3)))
     (True, False)
@@ -174,7 +176,7 @@ def is_injective(layout: LayoutLike) -> bool:
 
 
 def is_bijective(layout: LayoutLike) -> bool:
-    """Is the layout one-to-one onto the offsets 0 .. size-1 (for basis strides: onto the box of its codomain)?
+    """Return whether the layout is one-to-one onto 0 .. size-1 (for basis strides: onto the box of its codomain).
 
     >>> is_bijective(Layout((4, 8), (8, 1))), is_bijective(Layout((4, 8), (16, 2)))
     (True, False)
@@ -199,18 +201,18 @@ def is_bijective(layout: LayoutLike) -> bool:
 
 
 def _ends(values: list[Any]) -> tuple[int, int]:
-    """The lowest and highest number of a list of offsets or coordinates."""
+    """Return the lowest and highest number in a list of offsets or coordinates."""
     flat = [n for value in values for n in (value if isinstance(value, tuple) else (value,))]
     return min(flat, default=0), max(flat, default=-1)
 
 
 def overlaps(a: LayoutLike, b: LayoutLike | None = None, shift: int = 0) -> bool:
-    """Do two coordinates of one layout have the same offset? With two layouts: does an offset of `a` equal an offset of
-    `b` + shift?
+    """Return whether two coordinates of one layout have the same offset. With two layouts, return whether an offset of
+    `a` equals an offset of `b` plus `shift`.
 
     Args:
-        a, b: layouts, known numbers. A layout overlaps itself exactly if it is not injective.
-        shift: where b starts, in elements.
+        a, b: layouts with known numbers. A layout overlaps itself exactly if it is not injective.
+        shift: the number that is added to the offsets of b, in elements.
 
     >>> overlaps(Layout((4, 2), (1, 3))), overlaps(Layout(4), Layout(4), shift=4)
     (True, False)
@@ -257,7 +259,7 @@ def _share_offset(a: LayoutLike, b: LayoutLike, shift: int) -> bool:
 
 
 def _one_axis(layout: Layout, what: str) -> tuple[Tree, Tree]:
-    """Shape and integer strides of a layout whose offsets are integers."""
+    """Return the shape and the integer strides of a layout; refuse one whose offsets are coordinates."""
     axes = integer_axes(layout)
     if len(axes) != 1:
         raise InvalidTypeError(
@@ -273,7 +275,7 @@ def _check_countable(layout: LayoutLike) -> None:
 
 
 def footprint(layout: LayoutLike) -> Footprint:
-    """The lowest and highest offset, and the number of distinct ones.
+    """Return the lowest and highest offset of a layout, and the number of distinct offsets.
 
     >>> footprint(Layout((4, 8), (0, 2)))
     Footprint(lowest=0, highest=14, distinct=8)
@@ -301,7 +303,7 @@ def footprint(layout: LayoutLike) -> Footprint:
 
 
 def _whole_periods(layout: LayoutLike) -> Footprint | None:
-    """The footprint of a swizzled block without gaps, if its swizzle permutes it; None for another layout."""
+    """Return the footprint of a swizzled block without gaps that its swizzle permutes; None for any other layout."""
     if not isinstance(layout, ComposedLayout) or not isinstance(layout.outer, Swizzle):
         return None
     inner, start = layout.inner, layout.offset
@@ -313,7 +315,7 @@ def _whole_periods(layout: LayoutLike) -> Footprint | None:
 
 
 def is_surjective(layout: LayoutLike, codomain: int | None = None) -> bool:
-    """Does the layout reach every offset from its lowest to its highest one; with `codomain`, all of 0 .. codomain-1?
+    """Return whether every offset from the lowest to the highest is reached; with `codomain`, exactly 0 .. codomain-1.
 
     >>> is_surjective(parse("4:1")), is_surjective(parse("4:2")), is_surjective(parse("4:1"), 8)
     (True, False, False)
@@ -328,7 +330,7 @@ def is_surjective(layout: LayoutLike, codomain: int | None = None) -> bool:
 
 
 def is_contiguous(layout: LayoutLike) -> bool:
-    """Does the layout reach every offset of a block exactly once, without gaps?
+    """Return whether the layout reaches every offset from its lowest to its highest exactly once.
 
     >>> is_contiguous(parse("(2,2):(2,1)")), is_contiguous(parse("(4,2):(0,1)")), is_contiguous(parse("4:2"))
     (True, False, False)
@@ -337,13 +339,14 @@ def is_contiguous(layout: LayoutLike) -> bool:
 
 
 def contiguity(layout: LayoutLike) -> int:
-    """The number of elements at the start of a layout with consecutive offsets: the widest vector access, in elements.
+    """Return how many elements at the start have consecutive offsets: the widest vector access, in elements.
 
-    A mode continues the modes before it if its stride is their size. For a composed layout, the offsets are compared up
-    to the first gap.
+    A mode continues the run of the modes before it if its stride is the product of their sizes. For a composed layout,
+    the function compares the offsets up to the first gap.
 
     Raises:
-        InvalidTypeError: basis strides. LayoutError: more than 2**26 offsets of a composed layout are consecutive.
+        InvalidTypeError: the layout has basis strides. LayoutError: a composed layout has more than 2**26 consecutive
+            offsets.
 
     >>> contiguity(parse("(4,8):(1,8)")), contiguity(parse("(4,8):(8,1)")), contiguity(parse("(4,8):(1,4)"))
     (4, 1, 32)
@@ -378,10 +381,10 @@ def contiguity(layout: LayoutLike) -> int:
 
 
 def cycles(layout: LayoutLike) -> list[list[int]]:
-    """The cycles of a layout as a permutation of its indices, fixed points included.
+    """Return the cycles of a layout, as a permutation of its indices. Fixed points are cycles of length 1.
 
     Raises:
-        LayoutError: the offsets have gaps, or one is reached twice.
+        LayoutError: the offsets have gaps, or two indices have the same offset.
 
     >>> cycles(parse("(2,2):(2,1)"))
     [[0], [1, 2], [3]]
@@ -408,7 +411,7 @@ def cycles(layout: LayoutLike) -> list[list[int]]:
 
 
 def order(layout: LayoutLike) -> int:
-    """The order of a layout as a permutation: the least common multiple of the lengths of its cycles.
+    """Return the order of a layout as a permutation: the least common multiple of its cycle lengths.
 
     >>> order(parse("(2,2):(2,1)")), order(parse("(2,4):(4,1)")), order(parse("8:1"))
     (2, 3, 1)
@@ -430,7 +433,7 @@ _ACCESSES = ("row", "column", "ldmatrix")
 
 @runtime_checkable
 class TiledAccess(Protocol):
-    """A tiled copy, seen from its source side."""
+    """An object that divides a source among threads, such as a tiled copy."""
 
     def tidfrg_S(self, layout: LayoutLike, /) -> LayoutLike: ...
 
@@ -444,21 +447,21 @@ Rows: TypeAlias = list[list[int]]
 
 
 def _rows_of(values: list[Any], threads: int) -> Rows:
-    """(thread, value) from offsets in colexicographic order."""
+    """Arrange offsets in colexicographic order as one row of values for each thread."""
     return [values[thread::threads] for thread in range(threads)]
 
 
 def accessed(layout: LayoutLike, access: Access, bits: int, vector_bits: int | None = None) -> Rows:
-    """(thread, value) -> offset of an access to a tile, a row for each thread.
+    """Return the offsets that each thread accesses in a tile, one row for each thread.
 
     Args:
         layout: (row, column) -> offset in elements.
-        access: a TiledCopy (its source side), a thread-value layout into the tile's elements, first mode fastest, or
-            'row' or 'column': consecutive threads take consecutive elements along the rows or columns, until the tile
-            is covered; 'ldmatrix': each thread gives the address of 16 bytes, and eight threads address an 8x8 matrix
-            of 16-bit elements.
-        bits: width of an element.
-        vector_bits: width of one thread's access in a row or column; default the widest that is contiguous.
+        access: a TiledCopy, whose source side is used; a layout (thread, value) -> index of an element in the tile,
+            first mode fastest; 'row' or 'column': consecutive threads access consecutive elements along the rows or
+            columns, until the tile is covered; or 'ldmatrix': each thread gives the address of 16 bytes, and eight
+            threads address an 8x8 matrix of 16-bit elements.
+        bits: width of an element in bits.
+        vector_bits: width of one thread's access along a row or column, in bits; default: the widest contiguous access.
 
     >>> accessed(Layout((2, 2), (2, 1)), "column", 32)
     [[0], [2], [1], [3]]
@@ -500,12 +503,12 @@ def _follow(values: list[int]) -> bool:
 
 
 def _in_runs(values: list[int], each: int) -> bool:
-    """Whether every `each` offsets follow one another."""
+    """Whether the offsets are consecutive within each group of `each` offsets."""
     return all(_follow(values[i : i + each]) for i in range(0, len(values), each))
 
 
 def _of_threads(layout: LayoutLike, values: list[Any]) -> Rows:
-    """Offsets of a layout of (thread) or (thread, value)."""
+    """Return the offsets of a layout of (thread) or (thread, value), one row for each thread."""
     sizes = sizes_by_mode(layout)
     rank = len(sizes) + (bool(values) and isinstance(values[0], tuple))
     if not 1 <= rank <= 2 or rank > len(sizes):
@@ -515,7 +518,7 @@ def _of_threads(layout: LayoutLike, values: list[Any]) -> Rows:
 
 
 def _matrix_rows(grid: Rows, bits: int, layout: LayoutLike) -> Rows:
-    """The rows of 16 bytes that ldmatrix reads, matrix by matrix; if the tile's columns are contiguous, its columns."""
+    """Return the rows (the columns, if those are contiguous) of 16 bytes that ldmatrix reads, matrix by matrix."""
     per_row = max(128 // bits, 1)
     if not all(_follow(row[:per_row]) for row in grid):
         grid = [list(column) for column in zip(*grid, strict=True)]
@@ -530,7 +533,7 @@ def _matrix_rows(grid: Rows, bits: int, layout: LayoutLike) -> Rows:
 
 
 def _element_offsets(layout: LayoutLike, base: int, bits: int, access: Access, vector_bits: int | None) -> Rows:
-    """A row of element offsets for each thread. Their bit addresses, counted from byte `base`, must fit in 64 bits."""
+    """Return a row of element offsets for each thread. Bit addresses, counted from byte `base`, must fit in 64 bits."""
     base = expect_integer(base, "base", unit="bytes")
     expect_integer(bits, "the width of an element", 1, MAX_BITS, "bits")
     expect_integer(domain_size(layout), "a warp access", high=MAX_ACCESSES, unit="elements")
@@ -553,17 +556,17 @@ def bank_conflicts(
     vector_bits: int | None = None,
     base: int = 0,
 ) -> BankConflicts:
-    """The shared-memory bank conflicts of one access. An access by more than 32 threads is counted warp by warp.
+    """Count the shared-memory bank conflicts of one access. More than 32 threads are counted warp by warp.
 
     Args:
         layout: (thread) or (thread, value) -> offset in elements; plain or swizzled. With `access`, the layout of a
             tile.
-        access: which thread touches which element of the tile: a TiledCopy, a thread-value layout, 'row', 'column' or
+        access: which thread accesses which element of the tile: a TiledCopy, a thread-value layout, 'row', 'column' or
             'ldmatrix'; see `accessed`.
-        dtype: element type, or its bits (8 and more).
-        vector_bits: width of one thread's access: 8, 16, 32, 64 or 128. Default: the widest that the values fill, at
-            most 128. If a thread has more values than one access holds, it makes several accesses, and their phases are
-            listed in order.
+        dtype: element type, or its width in bits (8 or more).
+        vector_bits: width of one thread's access in bits: 8, 16, 32, 64 or 128. Default: the widest that the values
+            fill, at most 128. If a thread has more values than fit in one access, it makes several accesses, and their
+            phases are listed in order.
         base: byte address of offset 0.
     Raises:
         LayoutError: the elements of one access are not contiguous, or not aligned to its width.
@@ -627,15 +630,14 @@ def coalescing(
     vector_bits: int | None = None,
     base: int = 0,
 ) -> Coalescing:
-    """The sectors and lines of global memory that an access touches. For more than 32 threads, the result is the sum
-    over the warps.
+    """Count the sectors and lines of global memory that an access touches; for several warps, return the sum.
 
     Args:
         layout: (thread) or (thread, value) -> offset in elements. With `access`, the layout of a tile.
-        access: which thread touches which element of the tile: a TiledCopy, a thread-value layout, 'row' or 'column';
+        access: which thread accesses which element of the tile: a TiledCopy, a thread-value layout, 'row' or 'column';
             see `accessed`.
-        vector_bits: width of one thread's access in a row or column; default the widest that is contiguous.
-        dtype: element type, or its bits.
+        vector_bits: width of one thread's access along a row or column, in bits; default: the widest contiguous access.
+        dtype: element type, or its width in bits.
         base: byte address of offset 0.
 
     >>> coalescing(Layout(32), "float32")
@@ -651,7 +653,7 @@ def coalescing(
 
 
 def _touched(elements: set[int], bits: int, base: int) -> tuple[int, int, int]:
-    """Sectors, lines and bytes of the elements of one request."""
+    """Return the numbers of sectors, lines and bytes that the elements of one request occupy."""
     spans = [((base * 8 + e * bits) // 8, (base * 8 + e * bits + bits - 1) // 8) for e in elements]
     sectors, lines = (
         {n for first, last in spans for n in range(first // unit, last // unit + 1)}

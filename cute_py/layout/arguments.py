@@ -1,12 +1,12 @@
-"""Types of arguments and results: shapes, strides, coordinates and tilers; and `_`.
+"""Types of arguments and results: shapes, strides, coordinates and tilers, and the underscore `_`.
 
     IntTuple        (4,(2,3))            a shape or coordinate that an operation returns
     Shape           (4,(2,3)), (n,4)     a shape that a user passes: integers or symbols
     Coordinate      (1,_), 5             a coordinate of a layout; `_` or None keeps a mode
     Tiler           (2,_), 4:2           a tile for each mode
-    Tree, Leaf      (_1@0,4)             strides, and the values inside the algebra
+    Tree, Leaf      (_1@0,4)             strides, and the values on which the algebra computes
 
-sympy has no type annotations: a type checker that does not read its source takes a symbol for `Any`.
+sympy has no type annotations. A type checker that does not read sympy's source treats a symbol as `Any`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Underscore:
-    """CuTe's `_`: keep this mode. `None` means the same in a coordinate."""
+    """CuTe's `_`, which keeps a mode when it is used in a coordinate. `None` has the same meaning there."""
 
     __slots__ = ()
 
@@ -41,7 +41,7 @@ Value: TypeAlias = "int | sympy.Expr"
 
 
 class Leaf(Protocol):
-    """The operations that `Int`, int, sympy expressions and strides of any integer module share."""
+    """The operations that `Int`, int, sympy expressions and the strides of every integer module have."""
 
     def __add__(self, other: Any, /) -> Leaf: ...
     def __mul__(self, other: Any, /) -> Leaf: ...

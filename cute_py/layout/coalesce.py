@@ -1,9 +1,9 @@
-"""Coalesce: the same function with as few modes as possible. Filter: coalesce without the modes that do not move.
+"""Coalesce: the same function with as few modes as possible. Filter: coalesce, and drop the modes of stride 0.
 
-    (2,(1,6)):(1,(6,2))  ->  12:1          neighbours with  stride_1 == shape_0 * stride_0  are one mode
+    (2,(1,6)):(1,(6,2))  ->  12:1          neighbours with  stride_1 == shape_0 * stride_0  become one mode
 
-Law: coalesce(L)(i) == L(i) for all i < size(L), and the result has depth at most 1. Only what is known at compile
-time merges: a run-time mode joins no other, and a run-time size 1 is not dropped.
+Law: coalesce(L)(i) == L(i) for all i < size(L), and the result has depth at most 1. Only static modes merge: a mode
+with a run-time size or stride is not merged with its neighbour, and a run-time size 1 is not dropped.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def coalesced(shape: Tree, stride: Tree, beyond: bool = False) -> tuple[Tree, Tr
     """Coalesce trees: return the flat shape and stride of the same function on the domain.
 
     Args:
-        beyond: also keep the function beyond the domain: a trailing static 1 keeps its stride, along which the function
-            continues (CuTe's coalesce_x).
+        beyond: keep the function beyond the domain too, as CuTe's coalesce_x does: a trailing static size 1 keeps its
+            stride, along which the function continues.
     """
     return coalesced_by_steps(shape, stride, beyond)[:2]
 
@@ -79,7 +79,7 @@ def coalesced_by_steps(shape: Tree, stride: Tree, beyond: bool = False) -> tuple
 
 
 def _follows(size: Leaf, step: Leaf, jump: Leaf) -> bool:
-    """Is `jump` the end of the mode size:step, as known at compile time?"""
+    """Whether `jump` is static and equals size * step, so that a mode of stride `jump` continues the mode size:step."""
     return is_static(jump) and same(times(size, step), jump)
 
 
@@ -111,10 +111,11 @@ def _by_profile(operation: Callable[[Layout], Layout], layout: Layout, profile: 
 
 @of_shapes
 def coalesce(layout: Layout | Shape, profile: Tiler = None) -> Layout | IntTuple:
-    """Return a layout of the same function with as few modes as possible. With `profile`, coalesce separately at each
-    of its leaves.
+    """Return a layout that is the same function with as few modes as possible. With `profile`, coalesce separately at
+    each of its leaves.
 
-    Also takes a composed layout or a tensor (its layout is coalesced), or a bare shape (static neighbours multiply).
+    The argument can also be a composed layout or a tensor, whose layout is coalesced, or a bare shape, whose adjacent
+    static sizes are multiplied.
 
     >>> print(coalesce(Layout((Int(2), (Int(1), Int(6))), (Int(1), (Int(6), Int(2))))))
     _12:_1
@@ -140,20 +141,20 @@ def filter_zeros_tree(shape: Tree, guide: Tree) -> Tree:
 
 
 def filtered(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
-    """The flat shape and stride of the modes that move."""
+    """Return the flat shape and stride of the coalesced modes, without those of static stride 0."""
     return coalesced(filter_zeros_tree(shape, stride), stride)
 
 
 def _as_guide(profile: Shape) -> Tree:
-    """A profile of numbers and underscores as leaves."""
+    """Convert a profile of numbers and underscores to a tree of leaves."""
     check_depth(profile)
     return as_leaves(map_leaves(lambda leaf: STATIC_ONE if is_underscore(leaf) else leaf, profile))  # type: ignore[arg-type]
 
 
 @of_shapes
 def filter_zeros(layout: Layout | Shape, profile: Shape | None = None) -> Layout | IntTuple:
-    """Replace every size with a static stride 0 by 1. A static 0 in `profile` replaces all sizes of that mode; anything
-    else in it (None, for example) keeps them. If both arguments are bare tuples, the first is the profile, as in C++.
+    """Replace every size with a static stride 0 by 1. A static 0 in `profile` replaces all sizes of that mode by 1; any
+    other value (None, for example) keeps them. If both arguments are bare tuples, the first is the profile, as in C++.
 
     >>> print(filter_zeros(Layout((Int(4), Int(8)), (Int(1), Int(0)))))
     (_4,_1):(_1,_0)
@@ -169,7 +170,7 @@ def filter_zeros(layout: Layout | Shape, profile: Shape | None = None) -> Layout
 
 @of_layouts
 def filter(layout: Layout, profile: Tiler = None) -> Layout:
-    """Drop stride-0 modes and size-1 modes, then coalesce: every mode that is left moves.
+    """Drop modes of stride 0 and of size 1, and coalesce the rest. Every mode of the result changes the offset.
 
     >>> print(filter(Layout((Int(2), Int(3), Int(4)), (Int(0), Int(1), Int(3)))))
     _12:_1
@@ -182,7 +183,7 @@ def filter(layout: Layout, profile: Tiler = None) -> Layout:
 
 
 def coalesced_shape(shape: Tree) -> Tree:
-    """Merge neighbours that are both static or both run-time."""
+    """Multiply adjacent sizes of a shape that are both static or both run-time."""
     if type(shape) is not tuple:
         return shape
     flat = leaves(shape)
@@ -198,9 +199,9 @@ def coalesced_shape(shape: Tree) -> Tree:
 
 
 def make_layout_like(layout: LayoutLike, tiler: Tiler = None) -> Layout:
-    """A compact layout of the same shape whose strides have the same order; a static stride 0 stays 0.
+    """Return a compact layout of the same shape whose strides have the same order. A static stride 0 stays 0.
 
-    With a tiler, the result has the tile's shape and, mode by mode, the layout's strides.
+    With a tiler, the result has the tile's shape, and each mode has the stride that it has in the layout.
 
     >>> print(make_layout_like(Layout((Int(2), Int(3), Int(4)), (Int(0), Int(42), Int(1)))))
     (_2,_3,_4):(_0,_4,_1)

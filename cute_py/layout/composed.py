@@ -2,8 +2,9 @@
 
     (outer o offset o inner)(coord)  =  outer(offset + inner(coord))
 
-The inner layout has the domain, so tiling, grouping and dividing act on it. `outer` is a swizzle, a layout, or any
-function of one offset. A swizzled layout is always a composed layout; Layout has no flag for it.
+The coordinates are those of the inner layout, so tiling, grouping and dividing change the inner layout only. `outer` is
+a swizzle, a layout, or any function of one offset. A swizzled layout is always a composed layout; the class `Layout`
+has no swizzle.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from cute_py.layout.trees import all_underscore, check_depth, has_underscore, is
 
 
 class OffsetFunction(Protocol):
-    """A function of an offset: a swizzle, a layout, or any other."""
+    """A function of one offset: a swizzle, a layout, or any other callable."""
 
     def __call__(self, offset: int, /) -> Any: ...
 
@@ -34,8 +35,8 @@ class ComposedLayout(Immutable):
 
     Args:
         outer: Swizzle, Layout, or a callable of one offset.
-        offset: added to inner's offsets before outer sees them.
-        inner: Layout, ComposedLayout, or another function (the inverse of a swizzled layout has a swizzle here).
+        offset: the number that is added to inner's offsets before outer is applied.
+        inner: Layout, ComposedLayout, or another function, such as the swizzle in the inverse of a swizzled layout.
 
     >>> from cute_py.layout.swizzle import Swizzle
     >>> a = ComposedLayout(Swizzle(2, 0, 3), Int(0), Layout((8, 8), (8, 1)))
@@ -69,16 +70,16 @@ class ComposedLayout(Immutable):
 
     @property
     def _offset(self) -> Tree:
-        """The offset as a leaf; for an unset pointer, its number."""
+        """The offset as a leaf; for the placeholder of an unset pointer, its value."""
         return as_leaf(self.offset)  # type: ignore[no-any-return]
 
     @property
     def domain(self) -> Layout | ComposedLayout:
-        """The layout that has the domain."""
+        """The layout whose coordinates this composed layout takes: the inner layout."""
         return self.inner  # type: ignore[no-any-return]
 
     def with_domain(self, inner: OffsetFunction) -> Layout | ComposedLayout:
-        """`outer o offset o inner`, or `inner` itself if outer is a swizzle without bits."""
+        """Return `outer o offset o inner` with another inner layout, or only `inner` if the other two are trivial."""
         return composed_of(self.outer, self.offset, inner)
 
     layout_a = property(lambda self: self.outer)
@@ -109,11 +110,11 @@ class ComposedLayout(Immutable):
         return self.outer(self._shifted(c))  # type: ignore[no-any-return]
 
     def _shifted(self, coord: Coordinate) -> Leaf:
-        """offset + inner(coord).
+        """Return offset + inner(coord).
 
         Raises:
-            InvalidTypeError: the two can't be added: one is a tuple and one a number, or a user's function returned
-                another object.
+            InvalidTypeError: the two can't be added, because one is a tuple and the other a number, or because a user's
+                function returned some other object.
         """
         moved = self.inner(coord)
         try:
@@ -125,10 +126,10 @@ class ComposedLayout(Immutable):
             raise InvalidTypeError(f"can't add {given(moved)} to the offset {given(self.offset)}", facts) from None
 
     def _with_domain(self, what: str) -> Layout | ComposedLayout:
-        """The inner layout, for an operation on its modes.
+        """Return the inner layout, for an operation on its modes.
 
         Raises:
-            LayoutError: the inner function is not a layout, as in an inverse.
+            LayoutError: the inner function is not a layout, as in the inverse of a swizzled layout.
         """
         if not has_domain(self.inner):
             raise LayoutError(
@@ -142,7 +143,7 @@ class ComposedLayout(Immutable):
     __iter__ = None
 
     def slice_and_offset(self, coord: Coordinate) -> Sliced:
-        """(sliced layout, offset to be added outside)."""
+        """Return the sliced layout, and the part of the fixed modes' offset that the caller must add."""
         whole = has_underscore(coord) and all_underscore(coord)
         if whole and not has_domain(self.inner):
             return self, Int(0)
@@ -157,7 +158,7 @@ class ComposedLayout(Immutable):
         return ComposedLayout(self.outer, self.offset + offset, kept), Int(0)
 
     def domain_offset(self, coord: Coordinate) -> tuple[ComposedLayout, int]:
-        """Return the layout with its origin moved to `coord`. The shift goes into the offset, because outer is not
+        """Return the layout with its origin at `coord`. The shift is added to the offset, because outer is not
         linear."""
         if has_underscore(coord):
             raise InvalidTypeError(
@@ -167,13 +168,13 @@ class ComposedLayout(Immutable):
         return ComposedLayout(self.outer, self._shifted(coord), self.inner), Int(0)
 
     def _compose_with(self, other: Tiler, offset: Leaf | None) -> Layout | ComposedLayout:
-        """`self o other` for a layout or a tiler."""
+        """Return `self o other` for a layout or a tiler."""
         if offset is not None:
             return ComposedLayout(self, offset, other)  # type: ignore[arg-type]
         return self.with_domain(composition(self.inner, other))
 
     def _composed_after(self, layout: Layout) -> ComposedLayout:
-        """`layout o self`, for offset 0."""
+        """Return `layout o self`, for an offset of 0."""
         if not (isinstance(self.offset, Int) and self.offset == 0):
             raise StaticAssertError("Require offset == 0.", {"layout": self})
         return composition(composition(layout, self.outer), self.inner)  # type: ignore[no-any-return]
@@ -214,7 +215,7 @@ class ComposedLayout(Immutable):
         return Int(min(int(max_common_vector(self.inner, other)), int(mine)))
 
     def _as_product_tiler(self, block: Layout) -> Layout | ComposedLayout:
-        """`logical_product(block, self)`: the swizzle that acts on the copies as self acts on its own offsets."""
+        """Return `logical_product(block, self)`: the swizzle permutes the copies as it permutes the offsets of self."""
         if not hasattr(type(self.outer), "_product_with"):
             raise InvalidTypeError(
                 f"a product needs a tiler whose outer function is a swizzle, got {given(self.outer)}"
@@ -236,7 +237,7 @@ _put_outer, _put_offset, _put_inner = [getattr(ComposedLayout, name).__set__ for
 
 
 def has_domain(inner: OffsetFunction) -> bool:
-    """Whether an inner function is a layout, and so has modes."""
+    """Whether an inner function is a layout, which has modes."""
     return type(inner) is Layout or isinstance(inner, (Layout, ComposedLayout))
 
 
@@ -246,8 +247,7 @@ def has_integer_offsets(inner: OffsetFunction) -> bool:
 
 
 def base_of(outer: OffsetFunction) -> int:
-    """The base of a swizzle, or 0 for another function. Offsets that differ only in this many low bits stay
-    together."""
+    """Return the number of low bits that a swizzle does not move (its base); 0 for any other function."""
     return outer.base if hasattr(type(outer), "_slice_composed") else 0  # type: ignore[attr-defined]
 
 
@@ -259,10 +259,10 @@ Layout._compose_with = _composed_of_layouts  # type: ignore[attr-defined]  # lay
 
 
 def composed_of(outer: OffsetFunction, offset: Leaf, inner: OffsetFunction) -> Layout | ComposedLayout:
-    """`outer o offset o inner`, or `inner` itself if `outer` is a swizzle without bits and the offset a static 0.
+    """Return `outer o offset o inner`; `inner` itself if `outer` is a swizzle of 0 bits and `offset` a static 0.
 
-    This is C++'s composition of the three. C++'s operations on composed layouts end with it, except upcast and
-    downcast.
+    This is C++'s composition of the three. All of C++'s operations on composed layouts use it for their result, except
+    upcast and downcast.
 
     >>> print(composed_of(Swizzle(0, 4, 3), Int(0), Layout(8)), composed_of(Swizzle(0, 4, 3), 0, Layout(8)))
     8:_1 Sw<0,4,3> o 0 o 8:_1
@@ -286,7 +286,7 @@ Sliced: TypeAlias = tuple[Layout | ComposedLayout, int]
 
 
 def slice_parts(coord: Coordinate, layout: Layout | ComposedLayout) -> Sliced:
-    """(kept sublayout, offset of the fixed modes) of a layout or composed layout."""
+    """Slice a layout or composed layout: return the kept sublayout and the offset of the fixed modes."""
     if isinstance(layout, ComposedLayout):
         return layout.slice_and_offset(coord)
     kept = layout._sliced(coord)

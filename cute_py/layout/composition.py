@@ -1,15 +1,16 @@
 """Composition of layouts: R = A o B, so that R(i) = A(B(i)).
 
-Each integer mode s:d of B is composed by itself. First A is flattened. Then d is divided by A's shape from the left
-(the part of A that B steps over), and s is taken from the shape that remains (the part of A that B walks along):
+Each integer mode s:d of B is composed separately. First, A is flattened. Then d is divided by the sizes of A from the
+left, which removes the elements of A that each step of B skips. Then s is taken from the left of the remaining sizes,
+which are the elements that B visits:
 
-    (6,2):(8,2) o 4:3      step over 3 of the 6, walk 2 of the remaining 2, then 2 of the next 2
+    (6,2):(8,2) o 4:3      step over 3 of the 6, take 2 of the remaining 2, then 2 of the next 2
                         -> (2,2):(24,2)
 
-Each division has a condition, which C++ asserts where both numbers are static: the stride must divide or be divided
-by the mode that it steps over ('Stride Divisibility Condition'), the part that is taken from a mode must divide the
-size ('Shape Divisibility Condition'). The conditions are not sufficient: composition((4,6,8):(2,3,5), 6:3) passes both
-and is not A(B(i)) everywhere. `strict=True` checks the function itself.
+Each division has a condition, which C++ asserts if both numbers are static. Of the stride and the size of a mode that
+it steps over, one must divide the other ('Stride Divisibility Condition'). The number of elements taken from a mode
+must divide the remaining s ('Shape Divisibility Condition'). The conditions are not sufficient:
+composition((4,6,8):(2,3,5), 6:3) meets both, and differs from A(B(i)) at some i. `strict=True` compares the functions.
 """
 
 from __future__ import annotations
@@ -76,8 +77,7 @@ Notes: TypeAlias = "dict[sympy.Basic, None]"
 def compose_trees(
     lhs_shape: Tree, lhs_stride: Tree, shape: Tree, stride: Tree, notes: Notes, steps: list[Step]
 ) -> tuple[Tree, Tree]:
-    """The composition of a flattened left side with shape:stride. Adds the conditions on symbols to `notes`, and the
-    steps to `steps`."""
+    """Compose a flattened left side with shape:stride. Append conditions on symbols to `notes`, steps to `steps`."""
     if type(shape) is tuple:  # C++: a tuple on the right; composition distributes over its modes
         strides = modes(stride)
         pairs = [compose_trees(lhs_shape, lhs_stride, s, strides[i], notes, steps) for i, s in enumerate(shape)]
@@ -107,11 +107,11 @@ def _walk(
     notes: Notes,
     steps: list[Step],
 ) -> tuple[Tree, Tree]:
-    """C++'s last branch: a flat left side of rank > 1, an integer mode size:stride.
+    """Compose a flat left side of rank > 1 with an integer mode size:stride, as the last branch of C++ does.
 
     `n` elements remain, in steps of `d` elements of the current mode. Both are bare numbers or symbols, each with a
-    flag for static. Neither grows, so both stay in the range of leaves. C++ checks its conditions on static numbers
-    only.
+    flag that says whether it is static. Neither increases, so both stay in the range of leaves. C++ checks its
+    conditions only for static numbers.
     """
     n, n_static = value_of(size), type(size) is Int
     d, d_static = value_of(stride), type(stride) is Int
@@ -170,8 +170,8 @@ def _walk(
 
 
 def _stepped_over(have: Value, d: Value, over: Value, notes: Notes) -> tuple[Value, Value]:
-    """How many of a mode's `have` elements remain after steps of d, and |d| in units of the mode; for symbols and 0.
-    `over` is |d|."""
+    """Return how many of a mode's `have` elements remain for steps of d, and the step in units of the whole mode. Used
+    for symbols and 0; `over` is |d|."""
     if not isinstance(have, int) or not isinstance(d, int):
         if have == 0:
             raise LayoutError("division by zero", {"dividend": d})
@@ -181,9 +181,9 @@ def _stepped_over(have: Value, d: Value, over: Value, notes: Notes) -> tuple[Val
 
 
 def _walked(left: Value, n: Value, whole: Value, taken: Value, notes: Notes) -> tuple[Value, Value]:
-    """How many of the n elements lie in a mode with `left` places, and how many lie beyond it.
+    """Return how many of the n elements are taken from a mode with `left` elements, and how many remain to be taken.
 
-    `whole` is the total number of elements to take, and `taken` the number of places up to and including this mode.
+    `whole` is the total number of elements to take, and `taken` the number of elements of all modes up to this one.
     """
     take = smaller(left, n)
     if type(take) is type(n) is int:
@@ -196,15 +196,15 @@ def _walked(left: Value, n: Value, whole: Value, taken: Value, notes: Notes) -> 
 
 
 def _magnitude(d: Value) -> tuple[Value, int]:
-    """|d| and its sign. A symbol counts as positive unless it has a minus sign; strides of unknown sign have no layout
-    in C++ either."""
+    """Return |d| and the sign of d. A symbol without a minus sign is treated as positive; C++ has no layouts with
+    strides of unknown sign either."""
     if isinstance(d, int):
         return abs(d), (d > 0) - (d < 0)
     return abs(d), -1 if d.could_extract_minus_sign() and not d.is_positive else 1
 
 
 def _require(condition: sympy.Basic, rule: str, notes: Notes) -> None:
-    """Apply a condition of C++ to symbols: raise if it never holds, and note it if it depends on their values."""
+    """Apply one of C++'s conditions to symbols: raise if it never holds, and note it if it depends on their values."""
     if condition == False:  # noqa: E712  (sympy's own, which is no Python False)
         raise StaticAssertError(rule, {"condition": "never holds for these symbols"})
     if condition != True:  # noqa: E712
@@ -224,7 +224,7 @@ def _refuse_size(size: int, take: int, mode: int, shape: Tree, stride: Tree) -> 
 
 
 def composed_by_steps(lhs: Layout, rhs: Layout) -> tuple[Layout, list[Step]]:
-    """A o B for two plain layouts, as C++ computes it, and the steps."""
+    """Compute A o B for two plain layouts as C++ does, and return the steps too."""
     notes: Notes = dict.fromkeys(lhs.assumptions + rhs.assumptions)
     steps: list[Step] = []
     flat = coalesce_x_by(coprofile_of(rhs.stride), lhs.shape, lhs.stride)
@@ -233,7 +233,7 @@ def composed_by_steps(lhs: Layout, rhs: Layout) -> tuple[Layout, list[Step]]:
 
 
 def compose_layouts(lhs: Layout, rhs: Layout) -> Layout:
-    """A o B for two plain layouts, as C++ computes it."""
+    """Compute A o B for two plain layouts as C++ does."""
     return composed_by_steps(lhs, rhs)[0]
 
 
@@ -242,7 +242,7 @@ MAX_STRICT = 1 << 16
 
 
 def tiler_text(tiler: Tiler) -> str:
-    """A tiler as it prints: tuples of sizes, layouts and `_`."""
+    """Return the printed text of a tiler: a size, a layout, `_`, or a tuple of tilers."""
     if type(tiler) is tuple:
         return "(" + ",".join([tiler_text(t) for t in tiler]) + ")"
     return "_" if is_underscore(tiler) else str(tiler)
@@ -274,7 +274,7 @@ Composed = TypeVar("Composed", bound=LayoutLike, covariant=True)
 
 
 class Merges(Protocol):
-    """A swizzle, which merges with another swizzle."""
+    """An object that can merge with another one under composition: a swizzle."""
 
     def _merged(self: Merged, other: Merged, /) -> Merged: ...
 
@@ -283,7 +283,7 @@ Merged = TypeVar("Merged", bound=Merges)
 
 
 class ComposesWith(Protocol[Composed]):
-    """An object that has its own composition: a swizzle or a composed layout."""
+    """An object with a composition of its own: a swizzle or a composed layout."""
 
     def _compose_with(self, other: Tiler, offset: Leaf | None) -> Composed: ...
 
@@ -299,16 +299,16 @@ def composition(lhs: Layout, rhs: Leaf, inner: LayoutLike, /) -> LayoutLike: ...
 def composition(
     lhs: LayoutLike | Merges | ComposesWith[LayoutLike], rhs: Tiler | Merges, *inner: Tiler, strict: bool = False
 ) -> LayoutLike | Merges:
-    """`lhs o rhs`: a layout, a swizzle, a composed layout or a tensor, composed with a layout or with a tiler.
+    """Return `lhs o rhs`: a layout, swizzle, composed layout or tensor, composed with a layout or a tiler.
 
-    With three arguments, the composed layout `composition(outer, offset, inner)` as in C++.
+    With three arguments, `composition(outer, offset, inner)` returns a composed layout, as in C++.
 
     Args:
         lhs: the function that is applied last: A in A(B(i)).
         rhs: the function that is applied first: a layout, or a by-mode tiler (a tuple of sizes, layouts and `_`).
         strict: also check that R(i) == lhs(rhs(i)) for every i; C++ does not check this.
     Raises:
-        StaticAssertError: a condition of C++ fails; the text has the condition, the modes and the values.
+        StaticAssertError: a condition of C++ fails; the message has the condition, the modes and the values.
         CompositionMismatchError: `strict` is set and the result is another function.
 
     >>> print(composition(Layout((Int(4), Int(8)), (Int(8), Int(1))), Layout(Int(8), Int(2))))
@@ -343,15 +343,14 @@ def composition(
 
 @of_layouts
 def with_shape(layout: Layout, *shape: Shape) -> Layout:
-    """Return the layout with another shape for the same elements: its composition with the compact layout of that
-    shape.
+    """Return the same elements with another shape: the layout, composed with a compact layout of that shape.
 
     C++'s `layout.with_shape(shape)`.
 
     Args:
         shape: one shape, or one size or shape for each mode.
     Raises:
-        StaticAssertError: as `composition`.
+        StaticAssertError: `composition` refuses the shape.
 
     >>> print(with_shape(Layout((Int(4), (Int(2), Int(3))), (Int(6), (Int(1), Int(2)))), Int(8), Int(3)))
     ((_4,_2),_3):((_6,_1),_2)
@@ -360,8 +359,7 @@ def with_shape(layout: Layout, *shape: Shape) -> Layout:
 
 
 def _check(result: Layout, lhs: Layout, rhs: Tiler) -> None:
-    """Check element by element that the result of composing layouts, swizzles or composed layouts is the composed
-    function."""
+    """Check element by element that the result of a composition equals lhs(rhs(i))."""
     if isinstance(rhs, Layout) or hasattr(type(rhs), "_composed_after"):
         domain = lhs if hasattr(type(rhs), "yyy_mask") else rhs  # a swizzle has no domain
         if hasattr(type(domain), "yyy_mask"):

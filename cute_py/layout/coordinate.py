@@ -1,8 +1,8 @@
-"""Coordinates: their conversion to indices and back, and the sublayouts that remain if a coordinate fixes some modes.
+"""Coordinates: conversion to indices and back, and the sublayouts that remain when a coordinate fixes some modes.
 
-crd2idx(coord, shape, stride)   inner product of the natural coordinate with the strides
+crd2idx(coord, shape, stride)   the inner product of the natural coordinate with the strides
 crd2idx(coord, shape)           the colexicographic index: first mode fastest
-idx2crd(index, shape)           its inverse; the last mode takes what is left, without a modulo, as in C++
+idx2crd(index, shape)           the inverse; the last mode takes the remaining quotient, without a modulo, as in C++
 
 slice_(coord, L)                the modes that coord keeps with `_`
 dice(coord, L)                  the modes that coord fixes
@@ -35,7 +35,7 @@ OffsetLayout = TypeVar("OffsetLayout", Layout, ComposedLayout)
 
 
 def crd2idx(coord: IntCoordinate, shape: Shaped, stride: Tree | None = None) -> Int | int:
-    """The index of a coordinate within shape:stride, within a layout, or colexicographically within a shape.
+    """Return the index of a coordinate in shape:stride or in a layout; for a shape alone, the colexicographic index.
 
     >>> crd2idx((1, 2), (4, 8), (8, 1)), crd2idx((1, 2), (4, 8))
     (10, 9)
@@ -53,7 +53,7 @@ def crd2idx(coord: IntCoordinate, shape: Shaped, stride: Tree | None = None) -> 
 
 
 def idx2crd(idx: Shape, shape: Layout | Shape, stride: Tree | None = None) -> IntTuple:
-    """The coordinate of an index; with a stride, (idx / stride) % shape at every leaf.
+    """Return the coordinate of a colexicographic index; with a stride, (idx / stride) % shape at every leaf.
 
     >>> idx2crd(17, (4, (2, 4))), idx2crd(100, (4, 8))
     ((1, (0, 2)), (0, 25))
@@ -85,9 +85,9 @@ def crd2crd(coord: Shape, src_shape: Shape, dst_shape: Shape) -> IntTuple:
 
 
 def get_flat_coord(layout: LayoutLike, index: Shape) -> IntTuple:
-    """The coordinate at which a compact layout has an offset, with one integer for each mode.
+    """Return the coordinate at which a compact layout has this offset, with one integer for each mode.
 
-    C++'s `layout.get_flat_coord(index)`. A layout of one integer mode gives an integer.
+    C++'s `layout.get_flat_coord(index)`. For a layout whose shape is an integer, the result is an integer.
 
     >>> get_flat_coord(Layout((4, (2, 3)), (6, (1, 2))), 9)
     (1, 3)
@@ -106,7 +106,7 @@ def slice_(coord: Coordinate, layout: Thing) -> Thing: ...
 @overload
 def slice_(coord: Coordinate, layout: Tree) -> Tree: ...
 def slice_(coord: Coordinate, layout: LayoutLike | Tree) -> LayoutLike | Tree:
-    """The sublayout that the coordinate keeps; for a bare tuple, the kept modes.
+    """Return the sublayout of the modes that `coord` keeps with `_` or None; for a bare tuple, the kept modes.
 
     >>> print(slice_((None, (1, None)), Layout((Int(4), (Int(2), Int(3))), (Int(1), (Int(4), Int(8))))))
     (_4,_3):(_1,_8)
@@ -129,7 +129,7 @@ def dice(coord: Coordinate, layout: Thing) -> Thing: ...
 @overload
 def dice(coord: Coordinate, layout: Tree) -> Tree: ...
 def dice(coord: Coordinate, layout: LayoutLike | Tree) -> LayoutLike | Tree:
-    """The sublayout that the coordinate fixes; for a bare tuple, the fixed modes.
+    """Return the sublayout of the modes that `coord` fixes; for a bare tuple, the fixed modes.
 
     >>> dice((None, 1), (4, 8))
     (8,)
@@ -149,7 +149,7 @@ def slice_and_offset(coord: Coordinate, layout: Layout) -> tuple[Layout, int]: .
 @overload
 def slice_and_offset(coord: Coordinate, layout: ComposedLayout) -> Sliced: ...
 def slice_and_offset(coord: Coordinate, layout: Layout | ComposedLayout) -> Sliced:
-    """Return (the sublayout of the free modes, the offset of the fixed modes).
+    """Return the sublayout of the modes that `coord` keeps, and the offset of the modes that it fixes.
 
     >>> kept, offset = slice_and_offset((2, None), Layout((4, 8), (8, 1)))
     >>> print(kept, offset)
@@ -166,7 +166,7 @@ def domain_offset(coord: IntCoordinate, thing: OffsetLayout) -> tuple[OffsetLayo
 @overload
 def domain_offset(coord: IntCoordinate, thing: Thing) -> Thing: ...
 def domain_offset(coord: IntCoordinate, thing: LayoutLike) -> LayoutLike | tuple[LayoutLike, int]:
-    """Move the origin to `coord`: return (layout, offset). For a tensor, return the tensor with its engine moved there.
+    """Return (layout, offset) with the origin moved to `coord`. For a tensor, return the tensor with its engine moved.
 
     >>> layout, offset = domain_offset((1, 2), Layout((4, 8), (8, 1)))
     >>> print(layout, offset)

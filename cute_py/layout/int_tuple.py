@@ -1,10 +1,10 @@
-"""Int tuples, which are integers or tuples of int tuples, and CuTe's functions of them.
+"""CuTe's functions of int tuples. An int tuple is an integer, or a tuple of int tuples.
 
     product((2, (3, 4)))  =  24        ceil_div(100, 8)  =  13        compatible(6, (2, 3))  =  _1
 
 The public functions accept `Int`, int, numpy integers and sympy expressions; functions of a shape also accept layouts
-and tensors. They return `Int` where C++ has a static result. Functions named `..._of`, and functions of coordinates and
-strides, do the same with trees of leaves (see `leaf`), for the algebra.
+and tensors. They return `Int` where the result is static in C++. The algebra itself uses the functions named `..._of`,
+and those of coordinates and strides, which take trees of leaves (see `leaf`).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 def product_of(tree: Tree) -> Leaf:
-    """Product of all leaves; a static 1 for the empty tuple. If one leaf is a static 0, the product is a static 0."""
+    """Return the product of all leaves; a static 1 for the empty tuple, and a static 0 if any leaf is a static 0."""
     if type(tree) is not tuple:
         return tree
     number: Any = 1
@@ -75,7 +75,7 @@ def product_of(tree: Tree) -> Leaf:
 
 
 def ceil_div_leaf(a: Leaf, b: Leaf) -> Leaf:
-    """(a + b - 1) / b, truncating, as C++ computes it."""
+    """Return (a + b - 1) / b, truncated toward zero, as C++ computes it."""
     if type(a) is type(b) is Int and a > 0 < b:  # the common case
         return STATIC[-(-a.real // b.real)]
     x, y = value_of(a), value_of(b)
@@ -85,8 +85,9 @@ def ceil_div_leaf(a: Leaf, b: Leaf) -> Leaf:
 
 
 def ceil_div_of(a: Tree, b: Tree, exact: bool = False) -> Tree:
-    """CuTe's ceil_div: by mode, folded through a tuple, or for two integers. With `exact` it is CuTe's shape_div: the
-    ranks must be equal, and of two static integers one must divide the other."""
+    """Divide as CuTe's ceil_div does: two integers; two tuples mode by mode; or a tuple by an integer, which is itself
+    divided by each mode before it is passed to the next. With `exact`, divide as shape_div does: the ranks must be
+    equal, and of two static integers, one must divide the other."""
     if type(a) is tuple:
         if type(b) is tuple:
             if len(a) < len(b) or (exact and len(a) > len(b)):
@@ -105,10 +106,10 @@ def ceil_div_of(a: Tree, b: Tree, exact: bool = False) -> Tree:
 
 
 def compact_left(shape: Tree, current: Leaf = STATIC_ONE, order: int = 1) -> tuple[Tree, Leaf]:
-    """Compact strides that begin at `current`, and the next stride; static size-1 modes get stride 0.
+    """Return compact strides that begin at `current`, and the next stride. Modes of static size 1 get stride 0.
 
     Args:
-        order: 1 is column-major, the first mode is contiguous; -1 is row-major.
+        order: 1 for column-major (the first mode is contiguous), -1 for row-major.
     """
     if type(shape) is not tuple:
         return (STATIC_ZERO, current) if is_one(shape) else (current, times(current, shape))
@@ -131,7 +132,7 @@ def compact_left(shape: Tree, current: Leaf = STATIC_ONE, order: int = 1) -> tup
 
 
 def product_like(tree: Tree, guide: Tree) -> Tree:
-    """Products of `tree` at the leaves of `guide`."""
+    """Return, for each leaf of `guide`, the product of the subtree of `tree` at the same position."""
     if type(guide) is tuple:
         if type(tree) is not tuple or len(tree) != len(guide):
             raise StaticAssertError("Mismatched Ranks", {"shape": tree_text(tree), "guide": tree_text(guide)})
@@ -140,9 +141,9 @@ def product_like(tree: Tree, guide: Tree) -> Tree:
 
 
 def compact_order(shape: Tree, order: Tree) -> Tree:
-    """Compact strides whose sizes follow `order`: the mode with the smallest order is contiguous.
+    """Return compact strides that increase in the order of `order`: the mode with the smallest order is contiguous.
 
-    A run-time order counts as larger than every static one; run-time orders ascend from left to right.
+    A run-time order is treated as larger than every static order, and run-time orders as ascending from left to right.
     """
     reference = leaves(product_like(shape, order))
     flat = leaves(order)
@@ -166,8 +167,8 @@ def compact_order(shape: Tree, order: Tree) -> Tree:
 
 
 def _split(coord: Leaf, shape: tuple[Tree, ...]) -> list[Leaf]:
-    """An integer coordinate split over modes, the first fastest. The last mode takes the rest without a modulo, so
-    coordinates beyond the shape continue in it, as in C++."""
+    """Split an integer coordinate over modes, the first mode fastest. The last mode takes the remaining quotient
+    without a modulo, so that coordinates beyond the shape continue along it, as in C++."""
     parts: list[Leaf] = []
     rest: Any = coord
     part: Any
@@ -188,8 +189,8 @@ def _split(coord: Leaf, shape: tuple[Tree, ...]) -> list[Leaf]:
 
 
 def sum_of_products(factors: Sequence[Leaf], strides: Sequence[Leaf], start: int = 0) -> Leaf:
-    """The sum of factor * stride, from a static `start` on. It is static if every term is; a static 0 is the zero of
-    every module."""
+    """Return the static `start` plus the sum of factor * stride. The sum is static if every term is static. A static 0
+    can be added to any kind of stride."""
     total: Any = start
     static = True
     others: list[Leaf] = []
@@ -217,7 +218,8 @@ def sum_of_products(factors: Sequence[Leaf], strides: Sequence[Leaf], start: int
 
 
 def _natural(coord: Tree, shape: Tree, stride: Tree, factors: list[Leaf], strides: list[Leaf]) -> None:
-    """The natural coordinate paired with its strides, leaf by leaf; an integer is split over the modes."""
+    """Append the leaves of the natural coordinate to `factors`, and their strides to `strides`. An integer coordinate
+    is first split over the modes."""
     if type(coord) is tuple:
         if type(shape) is not tuple or len(coord) != len(shape):
             raise CoordinateError("Mismatched Ranks", {"coordinate": tree_text(coord), "shape": tree_text(shape)})
@@ -264,7 +266,7 @@ def crd2idx_horner(coord: Tree, shape: Tree) -> Leaf:
 
 
 def idx2crd_colex(idx: Tree, shape: Tree) -> Tree:
-    """The coordinate of an index within a shape, colexicographic; the last mode is not reduced modulo its size."""
+    """Return the coordinate of a colexicographic index in a shape. The last mode is not reduced modulo its size."""
     if type(idx) is tuple:
         if type(shape) is not tuple or len(idx) != len(shape):
             raise CoordinateError("Mismatched Ranks", {"index": tree_text(idx), "shape": tree_text(shape)})
@@ -276,7 +278,7 @@ def idx2crd_colex(idx: Tree, shape: Tree) -> Tree:
 
 
 def idx2crd_strided(idx: Tree, shape: Tree, stride: Tree) -> Tree:
-    """(idx / stride) % shape at every leaf; correct only for compact layouts."""
+    """Return (idx / stride) % shape at every leaf, which is the coordinate of an index only for compact layouts."""
     if type(idx) is tuple:
         if type(shape) is not tuple or not len(idx) == len(shape) == len(modes(stride)):
             raise CoordinateError("Mismatched Ranks", {"index": tree_text(idx), "shape": tree_text(shape)})
@@ -295,7 +297,7 @@ def idx2crd_strided(idx: Tree, shape: Tree, stride: Tree) -> Tree:
 
 
 def _shape_of(thing: Shaped, depth: int = 0) -> Tree:
-    """The shape of a layout or tensor, or a bare tuple of integers and layouts as a tree of leaves."""
+    """Return the shape of a layout or tensor as a tree of leaves; in a bare tuple, convert each item."""
     if are_numbers(thing):
         return thing
     if type(thing) is tuple:
@@ -328,7 +330,7 @@ def stride(thing: LayoutLike, *mode: int) -> Tree:
 
 
 def rank(thing: Shaped, *mode: int) -> Int:
-    """The number of modes; 1 for an integer.
+    """The number of modes of a shape or layout, or of one of its modes; 1 for an integer.
 
     >>> print(rank((4, (2, 3))), rank((4, (2, 3)), 0))
     _2 _1
@@ -337,7 +339,7 @@ def rank(thing: Shaped, *mode: int) -> Int:
 
 
 def depth(thing: Shaped, *mode: int) -> Int:
-    """The depth of nested tuples; 0 for an integer.
+    """The number of nested levels of tuples; 0 for an integer.
 
     >>> print(depth((4, (2, 3))))
     _2
@@ -346,7 +348,7 @@ def depth(thing: Shaped, *mode: int) -> Int:
 
 
 def size(thing: Shaped, *mode: int) -> Int | int:
-    """The product of the shape, or of one of its modes; for a tiled MMA or a tiled copy, the number of threads.
+    """The number of elements: the product of the shape, or of one mode. For a tiled MMA or copy, the number of threads.
 
     >>> print(size((Int(4), (Int(2), Int(3)))), size(Layout((4, 8)), 1))
     _24 8
@@ -357,7 +359,7 @@ def size(thing: Shaped, *mode: int) -> Int | int:
 
 
 def product(tree: Shaped) -> Int | int:
-    """The product of all leaves; `_1` of the empty tuple.
+    """The product of all leaves; `_1` for the empty tuple.
 
     >>> print(product((2, (3, 4))), product((Int(2), Int(3))))
     24 _6
@@ -389,7 +391,7 @@ def inner_product(a: Tree, b: Tree) -> Int | int:
 
 
 def _paired(a: Tree, b: Tree, factors: list[Leaf], strides: list[Leaf]) -> None:
-    """The leaves of two trees of one profile."""
+    """Append the leaves of two trees that have one profile to `factors` and `strides`."""
     if type(a) is tuple and type(b) is tuple and len(a) == len(b):
         if tuple in map(type, a) or tuple in map(type, b):
             for x, y in zip(a, b, strict=True):
@@ -405,10 +407,10 @@ def _paired(a: Tree, b: Tree, factors: list[Leaf], strides: list[Leaf]) -> None:
 
 
 def shape_div(a: Shaped, b: Shaped) -> IntTuple:
-    """Divide shapes, rounding up. Of two static integers, one must divide the other.
+    """Divide shapes, rounding up. Of two static integers that are divided, one must divide the other.
 
     Raises:
-        StaticAssertError: 'Divisibility Condition'.
+        StaticAssertError: neither of two static integers divides the other ('Divisibility Condition').
 
     >>> shape_div((Int(12), Int(4)), (Int(3), Int(2)))
     (Int(4), Int(2))
@@ -417,7 +419,7 @@ def shape_div(a: Shaped, b: Shaped) -> IntTuple:
 
 
 def round_up(a: Shape, b: Shape) -> IntTuple:
-    """The smallest multiples of b that are at least a.
+    """Round each integer of a up to a multiple of the corresponding integer of b.
 
     >>> round_up((10, 7), (4, 7))
     (12, 7)
@@ -439,7 +441,7 @@ def round_up(a: Shape, b: Shape) -> IntTuple:
 
 
 def elem_scale(a: Tree, b: Tree) -> IntTuple:
-    """Multiply each leaf of a by the product of b's mode at the same place.
+    """Multiply each leaf of a by the product of the subtree of b at the same position.
 
     >>> elem_scale((2, 3), (4, (5, 6)))
     (8, 90)
@@ -456,7 +458,7 @@ def elem_scale(a: Tree, b: Tree) -> IntTuple:
 
 
 def congruent(a: Shaped, b: Shaped) -> Int:
-    """Same profile?
+    """Return whether a and b have the same profile, that is, the same nesting of tuples.
 
     >>> print(congruent((2, (3, 4)), (1, (1, 1))), congruent((2, 3), 6))
     _1 _0
@@ -465,7 +467,7 @@ def congruent(a: Shaped, b: Shaped) -> Int:
 
 
 def weakly_congruent(a: Shaped, b: Shaped) -> Int:
-    """Does b have the profile of a, or split a's leaves further?
+    """Return whether b has the profile of a, except that leaves of a may be tuples in b.
 
     >>> print(weakly_congruent((6, 4), ((2, 3), 4)))
     _1
@@ -480,21 +482,20 @@ def weakly_congruent(a: Shaped, b: Shaped) -> Int:
 
 
 Verdict: TypeAlias = tuple[bool, bool]
-"""(known at compile time?, true?)"""
+"""(whether the result is known at compile time, the result)."""
 
 _FALSE: Final = (True, False)
 """A false that is known at compile time, as profiles are."""
 
 
 def _verdict(test: Callable[[Tree, Tree], Verdict], a: Shaped, b: Shaped) -> Int | bool:
-    """The result of a test of two shapes: a static bool (it prints `_1` or `_0`, and is true or false in Python) if the
-    result is known at compile time."""
+    """Return the result of a test of two shapes: a static `_1` or `_0` if it is known at compile time, else a bool."""
     static, true = test(_shape_of(a), _shape_of(b))
     return Int(int(true)) if static else true
 
 
 def _decided(relation: sympy.Basic | bool) -> bool:
-    """A relation of numbers as a bool. A relation of symbols must hold for all of their values, or fail for all."""
+    """Convert a relation to a bool. A relation of symbols must be true for all of their values, or false for all."""
     verdict = str(relation)
     if verdict not in ("True", "False"):
         raise LayoutError(
@@ -518,7 +519,7 @@ def _equal(x: Leaf, y: Leaf) -> Verdict:
 
 
 def _all(verdicts: Iterable[Verdict]) -> Verdict:
-    """Logical and: a static false decides it."""
+    """Return the logical AND of verdicts; a static false makes the result static."""
     parts = list(verdicts)
     return _FALSE if _FALSE in parts else (all(static for static, _ in parts), all(true for _, true in parts))
 
@@ -535,7 +536,7 @@ def _at_leaves_of_a(test: Callable[[Leaf, Leaf], Verdict]) -> Callable[[Tree, Tr
 
 
 def compatible(a: Shaped, b: Shaped) -> Int | bool:
-    """Can every coordinate of a be used in b? Same size at every leaf of a.
+    """Return whether every coordinate of a is a coordinate of b: b has the same size at every leaf of a.
 
     >>> print(compatible((Int(6), Int(4)), ((Int(2), Int(3)), Int(4))))
     _1
@@ -544,7 +545,7 @@ def compatible(a: Shaped, b: Shaped) -> Int | bool:
 
 
 def weakly_compatible(a: Shaped, b: Shaped) -> Int | bool:
-    """Like `compatible`, but at every leaf of a, b's size need only be a multiple of a's.
+    """Return whether the size of b is a multiple of the size of a at every leaf of a (see `compatible`).
 
     >>> print(weakly_compatible(Int(4), (Int(2), Int(4))))
     _1
@@ -559,7 +560,7 @@ def weakly_compatible(a: Shaped, b: Shaped) -> Int | bool:
 
 
 def elem_less(a: Shaped, b: Shaped) -> Int | bool:
-    """Is every leaf of a less than the corresponding leaf of b? A leaf that a does not have counts as less.
+    """Return whether every leaf of a is less than the corresponding leaf of b. Leaves that a lacks count as less.
 
     >>> print(elem_less((Int(1), Int(2)), (Int(4), Int(8))), elem_less((1, 9), (4, 8)))
     _1 False
@@ -582,7 +583,7 @@ def elem_less(a: Shaped, b: Shaped) -> Int | bool:
 
 
 def is_static(thing: Shaped) -> bool:
-    """Are all numbers of a tuple, layout or swizzle, or of a tuple of these, known at compile time?
+    """Return whether all numbers of a tuple, layout or swizzle, or of a tuple of these, are static.
 
     >>> is_static((Int(4), 8)), is_static((Layout(Int(8)), Int(32))), is_static(Swizzle(3, 4, 3))
     (False, True, True)

@@ -1,15 +1,15 @@
-"""Inverses: from offsets back to coordinates.
+"""Inverses of layouts, which map offsets back to coordinates.
 
-    right_inverse(L)   L(R(i)) == i            while L reaches the offsets 0, 1, 2, ... without a gap
+    right_inverse(L)   L(R(i)) == i            for every i < size(R)
     left_inverse(L)    L(R(L(i))) == L(i)      for every i in the domain, where filter(L) is one-to-one
 
-Both follow the strides in ascending order: the mode of stride 1 first, then the mode whose stride is the end of the
-mode before it. The result's strides are the indices of L's domain at which these modes start. Only static strides are
-used. As in CuTe C++, a run-time size with the value 1 counts as a mode with its stride. If that stride exceeds the
-stride of a later mode, as in (1,4):(_12,_6), the law does not hold.
+Both take the modes of L by ascending stride: the mode of stride 1 first, then the mode whose stride is the end (size *
+stride) of the mode before it. The strides of the result are the indices of L's domain at which these modes start. Only
+static strides are used. As in CuTe C++, a mode whose run-time size is 1 is taken like any other mode. If its stride
+exceeds the stride of a later mode, as in (1,4):(_12,_6), the law does not hold.
 
-With modes that move along basis strides (which C++ does not compile) each codomain axis is inverted by itself: mode i
-of the result maps coordinates of axis i to indices of L's domain (rule of arXiv 2603.02298).
+If modes have basis strides (which C++ does not compile), each codomain axis is inverted separately: mode i of the
+result maps coordinates along axis i to indices of L's domain (rule of arXiv 2603.02298).
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ Inverse: TypeAlias = "tuple[Tree, Tree, list[Step]]"
 
 
 def _starts(sizes: Iterable[Leaf]) -> list[Leaf]:
-    """The domain index at which each mode starts, and the size of the domain."""
+    """Return the domain index at which each mode starts, and as the last item the size of the domain."""
     first: Leaf = STATIC_ONE
     return list(accumulate(sizes, times, initial=first))
 
 
 def _ascending(strides: tuple[Leaf, ...]) -> list[int]:
-    """Indices of the static strides, ascending, by exchange sort: equal strides keep C++'s order, which decides between
-    stride-0 modes."""
+    """Return the indices of the static strides in ascending order of the strides. C++'s exchange sort determines the
+    order of equal strides, which matters for modes of stride 0."""
     order = [i for i, d in enumerate(strides) if type(d) is Int]
     if len(set(map(strides.__getitem__, order))) == len(order):
         return sorted(order, key=strides.__getitem__)  # type: ignore[arg-type]
@@ -76,7 +76,7 @@ def _ascending(strides: tuple[Leaf, ...]) -> list[int]:
 
 
 def right_inverse_by_steps(shape: Tree, stride: Tree) -> Inverse:
-    """The right inverse of shape:stride with integer strides, with the steps."""
+    """Return the right inverse of shape:stride with integer strides, and the steps."""
     shape, stride = coalesced(shape, stride)
     shapes, strides = modes(shape), modes(stride)
     starts = _starts(shapes)
@@ -99,7 +99,7 @@ def right_inverse_by_steps(shape: Tree, stride: Tree) -> Inverse:
 
 
 def _static_hint(shape: Tree, stride: Tree) -> str | None:
-    """Hint to use `cute.static`, if it was tried and works."""
+    """Return a hint to use `cute.static` if the layout has a left inverse with static numbers; otherwise None."""
     if not all(isinstance(n, int) for n in (*leaves(shape), *leaves(stride))):
         return None
     made = unless_refused(left_inverse_by_steps, static(shape), static(stride))
@@ -111,7 +111,7 @@ def _static_hint(shape: Tree, stride: Tree) -> str | None:
 
 
 def left_inverse_by_steps(shape: Tree, stride: Tree) -> Inverse:
-    """The left inverse of shape:stride with integer strides, with the steps."""
+    """Return the left inverse of shape:stride with integer strides, and the steps."""
     shape, stride = coalesced(shape, stride)
     shapes, strides = modes(shape), modes(stride)
     if not all(type(d) is Int for d in strides):
@@ -192,11 +192,11 @@ def _inverse(layout: LayoutLike, invert: Inversion, name: str) -> Layout:
 
 @of_layouts
 def right_inverse(layout: Layout) -> Layout:
-    """The layout R with layout(R(i)) == i for all i < size(R). size(R) is the number of contiguous offsets from 0 that
-    the layout reaches.
+    """Return the layout R with layout(R(i)) == i for all i < size(R). R has the mode of stride 1, then the mode whose
+    stride is the size of R so far, and so on. If no mode continues R, it ends: the layout reaches 0 .. size(R)-1.
 
-    Modes with run-time strides are not used, as in C++: R is then smaller, often _1:_0. `cute.static(layout)` makes the
-    numbers static, and its right inverse uses all modes.
+    As in C++, modes with run-time strides are not used, and R is smaller without them, often _1:_0. The right inverse
+    of `cute.static(layout)`, which makes the numbers static, can use all modes.
 
     >>> print(right_inverse(Layout((Int(3), Int(5), Int(2)), (Int(10), Int(2), Int(1)))))
     (_2,_5,_3):(_15,_3,_1)
@@ -208,13 +208,13 @@ def right_inverse(layout: Layout) -> Layout:
 
 @of_layouts
 def left_inverse(layout: Layout) -> Layout:
-    """The layout R with layout(R(layout(i))) == layout(i) for all i in the domain, if the modes that move are
-    one-to-one. If the layout is one-to-one, R(layout(i)) is i. For other layouts R is the result of the same steps, as
-    in C++: _2:_2 for (_2,_2):(_1,_1).
+    """Return the layout R with layout(R(layout(i))) == layout(i) for all i in the domain, if the layout without its
+    stride-0 modes is one-to-one. If the whole layout is one-to-one, R(layout(i)) is i. For any other layout, R is what
+    the same steps give, as in C++: _2:_2 for (_2,_2):(_1,_1).
 
     Raises:
-        StaticAssertError: 'Left inverse divisibility condition', 'Left inverse requires static strides.';
-            `cute.static(layout)` makes them static.
+        StaticAssertError: 'Left inverse divisibility condition', or 'Left inverse requires static strides.' The strides
+            of `cute.static(layout)` are static.
 
     >>> print(left_inverse(Layout((Int(4), Int(8)), (Int(1), Int(5)))))
     (_5,_8):(_1,_4)
@@ -223,9 +223,9 @@ def left_inverse(layout: Layout) -> Layout:
 
 
 def nullspace(layout: LayoutLike) -> Layout:
-    """The layout of the domain's indices that the static stride-0 modes of a layout map to 0.
+    """Return the layout of the domain indices that a layout maps to 0 because of its static stride-0 modes.
 
-    A run-time stride 0 does not count; `cute.static(layout)` makes the numbers static.
+    Modes with a run-time stride of 0 are not included; `cute.static(layout)` makes the numbers static.
 
     >>> print(nullspace(Layout((Int(4), Int(8)), (Int(1), Int(0)))))
     _8:_4
@@ -242,10 +242,10 @@ def nullspace(layout: LayoutLike) -> Layout:
 
 
 def max_common_layout(a: LayoutLike, b: LayoutLike) -> Layout:
-    """The layout R of the longest run of contiguous offsets on which a and b agree: a(R(i)) == i == b(R(i)).
+    """Return the layout R of the longest run of consecutive offsets on which a and b agree: a(R(i)) == i == b(R(i)).
 
     Only static sizes and strides count, as in C++; `cute.static(layout)` makes the numbers static.
-    For tensors: `_1:_0` if their element types differ, or if one of them is an iterator without data.
+    For tensors, the result is `_1:_0` if their element types differ, or if one of them has an iterator as its engine.
 
     >>> print(max_common_layout(Layout((Int(4), Int(8))), Layout((Int(4), Int(8)))))
     _32:_1
@@ -270,7 +270,7 @@ def max_common_layout(a: LayoutLike, b: LayoutLike) -> Layout:
 
 
 def _contiguous(a: Layout, inverse: Layout, unit: Tree = STATIC_ONE) -> Leaf | None:
-    """The size of the static unit-stride front of a o inverse, or None."""
+    """Return the size of the first mode of a o inverse if it is static and has the stride `unit`; otherwise None."""
     common = compose_layouts(a, inverse)
     shape, stride = coalesced(common.shape, common.stride)
     size, step = modes(shape)[0], modes(stride)[0]
@@ -278,10 +278,10 @@ def _contiguous(a: Layout, inverse: Layout, unit: Tree = STATIC_ONE) -> Leaf | N
 
 
 def max_common_vector(a: LayoutLike, b: LayoutLike) -> Int | int:
-    """The number of contiguous elements that correspond in a and b, at least 1.
+    """Return the number of contiguous elements that correspond in a and b; at least 1 for layouts.
 
     Only static sizes and strides count, as in C++; `cute.static(layout)` makes the numbers static.
-    For tensors: 0 if their element types differ, or if one of them is an iterator without data.
+    For tensors, the result is 0 if their element types differ, or if one of them has an iterator as its engine.
 
     >>> print(max_common_vector(Layout((Int(4), Int(8)), (Int(1), Int(4))), Layout((Int(4), Int(8)), (Int(1), Int(8)))))
     _4

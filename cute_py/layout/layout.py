@@ -2,24 +2,25 @@
 
     (4,8):(1,4)      column j, row i  ->  1*i + 4*j
 
-A shape is an integer or a tuple of shapes; the stride has the same profile. A coordinate is any tuple that the shape
-can be split into: the natural one `(i, j)`, one integer (split colexicographically, the first mode runs fastest), or
-anything between. The offset is the inner product of the natural coordinate with the strides; strides may be any
-integer module (see `leaf.IntegerModule`), so that offsets can be coordinates.
+A shape is an integer or a tuple of shapes; the stride has the same profile. A coordinate is the natural coordinate
+`(i, j)`, one integer, which is split colexicographically (the first mode runs fastest), or a tuple in which an integer
+replaces a nested mode. The offset is the inner product of the natural coordinate with the strides. Strides may be
+elements of any integer module (see `leaf.IntegerModule`), so that offsets can be coordinates.
 
-Guarantee: `layout(i) == layout(idx2crd(i, layout.shape))` for every integer i, also beyond the size.
+Guarantee: `layout(i) == layout(idx2crd(i, layout.shape))` for every integer i, even beyond the size.
 
-A composed layout `outer o offset o inner` and a tensor `engine o layout` take their coordinates from a layout inside
-them. Coalescing, grouping, dividing and tiling change only that layout; the method `with_domain` of these classes
-rebuilds the object around the changed layout, and `apply_to_inner` calls it:
+A composed layout `outer o offset o inner` and a tensor `engine o layout` have the coordinates of the layout inside
+them. Coalescing, grouping, dividing and tiling change only that layout. `apply_to_inner` applies such an operation, and
+calls the method `with_domain` of the object, which rebuilds the object around the changed layout:
 
     coalesce(outer o offset o inner)  =  outer o offset o coalesce(inner)
 
-The codomain: integer strides give integer offsets, of profile `_0`. Basis strides give coordinates: the strides
-(_1@0,(_1@0@1,_1@1@1)) give offsets of profile (_0,(_0,_0)). A stride `v@i` moves along axis i by v, so inverses and
-complements separate into one integer problem per axis, with the strides of the other axes set to 0. CuTe C++ does not
-compile these operations; the rule is that of arXiv 2603.02298 (per-codomain-axis inverse and complement). A basis
-element is any stride with `modes` (its path) and `value`; its method `at(path, value)` makes another one.
+The codomain is the set to which offsets belong. With integer strides, offsets are integers, of profile `_0`. With basis
+strides, they are coordinates: the strides (_1@0,(_1@0@1,_1@1@1)) give offsets of profile (_0,(_0,_0)). A stride `v@i`
+moves along axis i by v, so inverses and complements separate into one integer problem per axis, in which the strides of
+the other axes are 0. CuTe C++ does not compile these operations; the rule is that of arXiv 2603.02298
+(per-codomain-axis inverse and complement). A basis element is any stride with `modes` (its path) and `value`; its
+method `at(path, value)` makes another one.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ if TYPE_CHECKING:
 
 
 class Major:
-    """A tag: the order in which a compact layout fills its modes."""
+    """The class of the tags `LayoutLeft` and `LayoutRight`: the order in which a compact layout fills its modes."""
 
     __slots__ = ("_name",)
 
@@ -103,12 +104,12 @@ Stride: TypeAlias = "Tree | Major | None"
 
 
 class Layout(Immutable):
-    """A layout, immutable and hashable; `layout(coord)` evaluates, `layout[i]` is mode i.
+    """A layout, immutable and hashable. `layout(coord)` returns an offset, and `layout[i]` mode i.
 
     Args:
-        shape: sizes, `Int` or int (or sympy), nested tuples; zero is allowed, negative is not.
-        stride: same profile as shape, in elements; default compact column-major, where static size-1 modes get
-            stride 0. `LayoutLeft` and `LayoutRight` name the compact ones.
+        shape: sizes (`Int`, int or sympy expressions, at least 0) in nested tuples.
+        stride: strides in elements, with the profile of the shape. The default is compact column-major, in which modes
+            of static size 1 have stride 0; `LayoutLeft` is the same, and `LayoutRight` is compact row-major.
     Raises:
         InvalidTypeError: a leaf is not an integer (a boolean, a float).
         LayoutError: shape and stride are not congruent.
@@ -141,7 +142,7 @@ class Layout(Immutable):
     @overload
     def __call__(self, *coord: Coordinate) -> Layout: ...
     def __call__(self, *coord: Coordinate) -> int | Layout:
-        """The offset at a coordinate, or the sublayout that a coordinate with `_` (or None) keeps."""
+        """Return the offset at a coordinate; for a coordinate with `_` or None, the sublayout that it keeps."""
         c: Any = coord[0] if len(coord) == 1 else coord
         if not are_numbers(c):
             check_depth(c)
@@ -151,11 +152,11 @@ class Layout(Immutable):
         return crd2idx_of(c, self.shape, self.stride)  # type: ignore[return-value]
 
     def _sliced(self, coord: Coordinate) -> Layout:
-        """The modes that `coord` keeps."""
+        """Return the layout of the modes that `coord` keeps."""
         return regrouped(self, lambda tree: slice_tree(coord, tree))
 
     def __getitem__(self, mode: int) -> Layout:
-        """Mode `mode` as a layout; a layout of an integer shape is its own only mode."""
+        """Return mode `mode` as a layout. A layout whose shape is an integer is its own only mode."""
         shape: Any = self.shape
         stride: Any = self.stride
         if type(mode) is not int:
@@ -194,7 +195,7 @@ class Layout(Immutable):
         become static.
 
         Raises:
-            InvalidTypeError: not a dict, or a value that is neither a number nor an expression.
+            InvalidTypeError: the argument is not a dict, or a value is neither a number nor an expression.
             LayoutError: the values break an assumption, or divide by zero.
         """
         expect(values, dict, "values")
@@ -232,10 +233,10 @@ class Layout(Immutable):
 
 
 def _checked_shape(shape: Shape | Tree) -> Tree:
-    """The shape as a tree of leaves.
+    """Convert a shape to a tree of leaves.
 
     Raises:
-        InvalidTypeError: a size is not an integer. InvalidValueError: a size is negative, or beyond the range.
+        InvalidTypeError: a size is not an integer. InvalidValueError: a size is negative or too large.
     """
     if are_numbers(shape) and min(shape) >= 0:
         return shape
@@ -256,11 +257,11 @@ def _checked_shape(shape: Shape | Tree) -> Tree:
 
 
 def _checked(shape: Shape, stride: Tree) -> tuple[Tree, Tree]:
-    """Shape and stride as trees of leaves.
+    """Convert a shape and a stride to trees of leaves.
 
     Raises:
         InvalidTypeError, InvalidValueError: a leaf is not a size or stride.
-        LayoutError: they are not congruent.
+        LayoutError: shape and stride are not congruent.
     """
     sizes, steps = _checked_shape(shape), as_leaves(stride)
     if not congruent_trees(sizes, steps):
@@ -287,7 +288,7 @@ def make(shape: Tree, stride: Tree, assumptions: Assumptions = ()) -> Layout:
 
 
 def assumed(layouts: Sequence[Layout]) -> Assumptions:
-    """Union of the assumptions of several layouts."""
+    """Return the union of the assumptions of several layouts."""
     return tuple([a for p in layouts for a in p.assumptions])
 
 
@@ -301,7 +302,7 @@ def make_layout(*parts: Shape | Tree | Major | Layout, stride: Stride = None) ->
     become its modes.
 
     Args:
-        stride: the stride, if it is not given as the second part.
+        stride: the stride, as an alternative to a second positional argument.
 
     >>> print(make_layout((4, 8), LayoutRight), make_layout(Layout(Int(4)), Layout(Int(2), Int(8))))
     (4,8):(8,_1) (_4,_2):(_1,_8)
@@ -318,12 +319,12 @@ def make_layout(*parts: Shape | Tree | Major | Layout, stride: Stride = None) ->
 
 
 def joined(parts: Sequence[Layout]) -> Layout:
-    """One layout whose modes are the given layouts."""
+    """Make one layout whose modes are the given layouts."""
     return make(tuple([p.shape for p in parts]), tuple([p.stride for p in parts]), assumed(parts))
 
 
 def modes_of(layout: Layout) -> list[Layout]:
-    """The modes as layouts; a layout of an integer shape is its own only mode."""
+    """Return the modes as layouts. A layout whose shape is an integer is its own only mode."""
     shape: Any = layout.shape
     stride: Any = layout.stride
     if type(shape) is not tuple:
@@ -332,7 +333,7 @@ def modes_of(layout: Layout) -> list[Layout]:
 
 
 def make_ordered_layout(shape: Shape, order: Tree | Major) -> Layout:
-    """A compact layout whose strides grow in the order of `order` (static numbers; run-time ones come last).
+    """Make a compact layout whose strides increase in the order of `order`; run-time orders come after static ones.
 
     >>> print(make_ordered_layout((Int(2), Int(3), Int(4), Int(5)), (Int(1), Int(0), Int(3), Int(2))))
     (_2,_3,_4,_5):(_3,_1,_30,_6)
@@ -368,13 +369,13 @@ Rest = ParamSpec("Rest")
 
 
 class OfLayouts(Protocol[Rest]):
-    """An operation on the domain of a layout, a composed layout or a tensor; the result is of the same class."""
+    """The type of an operation on the domain of a layout, composed layout or tensor; the result has the same class."""
 
     def __call__(self, thing: Thing, /, *args: Rest.args, **options: Rest.kwargs) -> Thing: ...
 
 
 class OfShapes(Protocol[Rest]):
-    """An operation on the modes of a layout, a composed layout or a tensor; or of a bare shape."""
+    """The type of an operation on the modes of a layout, composed layout, tensor or bare shape."""
 
     @overload
     def __call__(self, thing: Thing, /, *args: Rest.args, **options: Rest.kwargs) -> Thing: ...
@@ -383,7 +384,7 @@ class OfShapes(Protocol[Rest]):
 
 
 def of_layouts(operation: Callable[Concatenate[Layout, Rest], Layout]) -> OfLayouts[Rest]:
-    """Declare the type of an operation that is written for layouts and calls `apply_to_inner` for other objects."""
+    """Declare the type of an operation that handles layouts itself and calls `apply_to_inner` for other objects."""
     return operation  # type: ignore[return-value]
 
 
@@ -395,7 +396,7 @@ def of_shapes(operation: Callable[Concatenate[Layout | Shape, Rest], Layout | In
 def apply_to_inner(
     operation: Callable[..., Layout | IntTuple], thing: LayoutLike | Shape, *args: Tiler | Stride, strict: bool = False
 ) -> Layout:
-    """Apply `operation(layout, *args)` to the layout that has the domain of `thing`, and rebuild the rest."""
+    """Apply `operation(layout, *args)` to the layout inside `thing`, and rebuild `thing` around the result."""
     other: Any = thing
     if not hasattr(type(other), "with_domain"):
         hint = "shapes and strides are tuples" if type(thing) is list else None
@@ -406,7 +407,7 @@ def apply_to_inner(
 
 
 def domain_of(thing: LayoutLike) -> Layout:
-    """The layout that has the domain: itself, the inner layout of a composed one, the layout of a tensor."""
+    """Return the layout itself, the inner layout of a composed layout, or the layout of a tensor."""
     inner: Any = thing
     for _ in range(MAX_DEPTH):
         if isinstance(inner, Layout):
@@ -418,14 +419,14 @@ def domain_of(thing: LayoutLike) -> Layout:
 
 
 def shape_of(thing: Shaped) -> Tree:
-    """The shape of a layout or a tensor; anything else is a shape itself."""
+    """Return the shape of a layout or tensor; any other object is a shape itself."""
     if isinstance(thing, Layout) or hasattr(type(thing), "domain"):
         return domain_of(thing).shape  # type: ignore[arg-type]
     return as_leaves(thing)
 
 
 def has_numbers(layout: Layout) -> bool:
-    """Whether every size and stride is a known integer: no symbol, no basis element.
+    """Whether every size and stride is a known integer, not a symbol or a basis element.
 
     >>> has_numbers(Layout((4, 8))), has_numbers(Layout((4, 8), (E(0), E(1))))
     (True, False)
@@ -434,7 +435,7 @@ def has_numbers(layout: Layout) -> bool:
 
 
 def axis_paths(profile: Tree) -> list[tuple[int, ...]]:
-    """The path of every leaf of a codomain profile, in order.
+    """Return the path of indices to every leaf of a codomain profile, in order.
 
     >>> axis_paths((0, (0, 0)))
     [(0,), (1, 0), (1, 1)]
@@ -452,7 +453,7 @@ def along_axis(stride: Tree, path: tuple[int, ...]) -> Tree:
 
 
 def on_axis(stride: Tree, path: tuple[int, ...], like: Tree) -> Tree:
-    """Convert integer strides to basis strides along the axis at `path`, in the module of the strides `like`."""
+    """Convert integer strides to basis strides along the axis at `path`, of the same kind as the strides `like`."""
     sample = next(d for d in leaves(like) if getattr(d, "modes", None))
 
     def basis(d: Leaf) -> Tree:
@@ -467,7 +468,7 @@ must be small."""
 
 
 def coprofile_of(stride: Tree) -> Tree:
-    """The profile of the offsets that the strides give, as a tree of zeros."""
+    """Return the profile of the offsets that these strides give, as a tree of static zeros."""
     if type(stride) is Int or (type(stride) is tuple and KNOWN_KINDS.issuperset(map(type, stride))):
         return STATIC_ZERO
     named: list[Any] = [d for d in leaves(stride) if type(d) not in KNOWN_KINDS and getattr(d, "modes", None)]
@@ -499,7 +500,7 @@ def _zeros(node: Axes) -> Tree:
 
 
 def coprofile(layout: LayoutLike) -> IntTuple:
-    """The profile of the layout's offsets, static zeros.
+    """Return the profile of a layout's offsets, as static zeros: `_0` if the offsets are integers.
 
     >>> print(coprofile(Layout((4, 8))))
     _0
@@ -508,7 +509,7 @@ def coprofile(layout: LayoutLike) -> IntTuple:
 
 
 def coshape_of(shape: Tree, stride: Tree) -> Tree:
-    """1 + the largest offset in each codomain mode, with the absolute values of the strides."""
+    """Return 1 + the largest offset in each codomain mode, computed with the absolute values of the strides."""
     strides = leaves(stride)
     if KNOWN_KINDS.issuperset(map(type, strides)):
         return _extent(leaves(shape), strides)
@@ -524,7 +525,7 @@ def coshape_of(shape: Tree, stride: Tree) -> Tree:
 
 
 def _extent(sizes: Sequence[Any], strides: Sequence[Any]) -> Leaf:
-    """1 + the sum of (size - 1) * |stride|."""
+    """Return 1 + the sum of (size - 1) * |stride|."""
     steps = []
     for d in strides:
         if type(d) not in KNOWN_KINDS:
@@ -552,8 +553,8 @@ def coshape(layout: LayoutLike, *mode: int) -> IntTuple:
 def cosize(layout: LayoutLike, *mode: int) -> Int | int:
     """The product of the coshape: for integer strides, 1 + the largest offset.
 
-    Negative strides count with their absolute values, as in C++. A layout with a mode of size 0 has cosize 0 if the
-    stride of that mode is 1.
+    As in C++, negative strides count with their absolute values. A mode of size 0 adds -|stride|, so the cosize of 0:1
+    is 0.
 
     >>> from cute_py.layout.leaf import Int
     >>> print(cosize(Layout((Int(4), Int(8)), (Int(8), Int(1)))))

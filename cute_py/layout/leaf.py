@@ -1,4 +1,4 @@
-"""Leaves: the numbers at the ends of shapes, strides and coordinates.
+"""Leaves: the numbers inside the nested tuples of shapes, strides and coordinates.
 
 CuTe C++ separates a compile-time integer (`Int<4>`, printed `_4`) from a run-time one (`4`), and its algebra branches
 on the difference: a static 1 is dropped, a run-time 1 is kept; static modes merge, run-time modes do not.
@@ -11,17 +11,18 @@ A leaf has the same form everywhere, in a layout and inside the algebra:
     symbolic size        sympy expression     the expression
     any other stride     the object itself    (E(0) prints _1@0)
 
-`as_leaf` and `as_tree_of_leaves` read user input (numpy integers, subclasses) into these forms. An operation computes
-on bare numbers: `value_of(leaf)` is an int or a sympy expression, on which Python's operators work alike, and
-`is_static(leaf)` says whether C++ knows it. `times`, `plus`, `trunc_div` and `trunc_mod` do both steps for single
-leaves, with CuTe's rules for mixed operands: the result is static if both operands are, and a static 0 times anything
-is a static 0. `same(a, b)` is equality as C++ can know it: a run-time number is the same as no other. So coalesce
-merges (_4,_2):(_1,_4) to _8:_1, and keeps both modes of (4,_2):(_1,4).
+`as_leaf` and `as_leaves` convert user input (numpy integers, subclasses of int) to these forms. Operations compute with
+bare numbers: `value_of(leaf)` is an int or a sympy expression, both of which support Python's operators, and
+`is_static(leaf)` says whether the number is known at compile time. `times`, `plus`, `trunc_div` and `trunc_mod` compute
+with single leaves by CuTe's rules for mixed operands: the result is static if both operands are static, and a static 0
+times anything is a static 0. `same(a, b)` is the equality that C++ can decide at compile time, so a run-time number is
+never the same as another number. Therefore coalesce merges (_4,_2):(_1,_4) to _8:_1, and keeps both modes of
+(4,_2):(_1,4).
 
 sympy simplifies each expression that it builds, which takes time in proportion to its size. For nested functions
-(`floor`, `Min`, `Mod`) it takes a millisecond or more and simplifies nothing. Every mode that a composition steps over
-wraps the expression of the mode before. This module therefore simplifies only sums, products and powers of symbols with
-up to `MOST_SIMPLIFIED` operations; other expressions are built unchanged.
+(`floor`, `Min`, `Mod`), this takes a millisecond or more and simplifies nothing. Every mode that a composition steps
+over wraps the previous mode's expression in another function. This module therefore simplifies only sums, products and
+powers of symbols with up to `MOST_SIMPLIFIED` operations; other expressions are built unchanged.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def never_an_integer(x: sympy.Basic) -> bool:
-    """Is a sympy object a fraction, an infinity, nan, a relation, a matrix, or another object that can't be an integer?
+    """Return whether a sympy object can't be an integer, such as a fraction, an infinity, nan, a relation or a matrix.
 
     >>> import sympy
     >>> never_an_integer(sympy.Rational(1, 2)), never_an_integer(sympy.oo), never_an_integer(sympy.Symbol("n"))
@@ -57,7 +58,7 @@ def never_an_integer(x: sympy.Basic) -> bool:
 
 @lru_cache(maxsize=4096)
 def largest_integers(x: sympy.Basic) -> tuple[int, ...]:
-    """The smallest and the largest integer in an expression; a bare symbol has none.
+    """Return the smallest and the largest integer in an expression, or () if it contains none.
 
     >>> import sympy
     >>> largest_integers(sympy.Symbol("n") * 8 - 3)
@@ -78,8 +79,8 @@ _NODES_OF_AN_OPERATION = 5
 
 
 def is_short(*operands: Value) -> bool:
-    """May sympy simplify an expression of these operands? It may if they have few sums, products and powers. Only a
-    bounded part of them is inspected.
+    """Return whether an expression of these operands is short enough for sympy to simplify: they contain few sums,
+    products and powers, and no functions. Only a bounded part of them is inspected.
 
     >>> import sympy
     >>> m, n = sympy.symbols("m n")
@@ -103,10 +104,10 @@ def is_short(*operands: Value) -> bool:
 
 
 def divided(operation: Callable[[Value, Value], Value], x: Value, y: Value) -> Value:
-    """x // y or x % y, as `operation` says; x or y is a symbol.
+    """Return x // y or x % y, whichever `operation` is, if x or y is a symbol.
 
     Raises:
-        LayoutError: y is 0; InvalidTypeError: a stride of another module.
+        LayoutError: y is 0. InvalidTypeError: x or y is not a number or a symbol.
     """
     if isinstance(y, int) and y == 0:
         raise LayoutError("division by zero", {"dividend": x})
@@ -125,7 +126,7 @@ def divided(operation: Callable[[Value, Value], Value], x: Value, y: Value) -> V
 
 
 def smaller(x: Value, y: Value) -> Value:
-    """The smaller of two bare numbers or symbols."""
+    """Return the smaller of two bare numbers or symbols."""
     if isinstance(x, int) and isinstance(y, int):
         return min(x, y)
     import sympy
@@ -138,7 +139,7 @@ def smaller(x: Value, y: Value) -> Value:
 
 
 def divides(y: Value, x: Value) -> sympy.Basic:
-    """The relation x % y == 0. It is not simplified if y has symbols and shares none with x."""
+    """Return the relation x % y == 0. It is not simplified if y has symbols but none in common with x."""
     import sympy
 
     simple = is_short(x, y) and (isinstance(y, int) or not y.free_symbols.isdisjoint(sympy.sympify(x).free_symbols))
@@ -146,7 +147,7 @@ def divides(y: Value, x: Value) -> sympy.Basic:
 
 
 def divides_or_exceeds(y: Value, x: Value) -> sympy.Basic:
-    """The relation x % y == 0 or x < y."""
+    """Return the relation x % y == 0 or x < y."""
     import sympy
 
     short = is_short(x, y)
@@ -156,12 +157,12 @@ def divides_or_exceeds(y: Value, x: Value) -> sympy.Basic:
 def substituted(
     x: sympy.Basic, values: Mapping[sympy.Basic, Value], known: dict[sympy.Basic, sympy.Basic]
 ) -> sympy.Basic:
-    """An expression with symbols replaced by `values`. All numbers go in at once, and a part that occurs in several
-    places is replaced once. sympy itself replaces symbol after symbol, and simplifies the intermediate expressions,
-    sometimes wrongly.
+    """Return an expression with symbols replaced by `values`. All symbols are replaced at once, and a part that occurs
+    more than once is replaced once. sympy's own `subs` replaces one symbol after another, and simplifies the
+    intermediate expressions, sometimes wrongly.
 
     Args:
-        known: parts that were already replaced by these values; the function adds new ones.
+        known: maps parts of expressions to their replacements by the same values; the function adds new entries.
     """
     import sympy
 
@@ -193,10 +194,10 @@ MAX_DEPTH = 64
 
 @runtime_checkable
 class IntegerModule(Protocol):
-    """Interface of a stride: integer * stride, stride + stride, and str().
+    """The operations that any stride must support: integer * stride, stride + stride, and str().
 
-    Two optional attributes: `modes`, the hierarchical position of a basis element (with `value`, its scale), and
-    `is_static` (False if the equality of two objects is known only at run time).
+    Two attributes are optional: `modes`, the hierarchical position of a basis element (together with `value`, its
+    scale), and `is_static`, which is False if the equality of two objects is known only at run time.
 
     >>> from cute_py.arith_tuple import E
     >>> isinstance(E(0), IntegerModule), 3 * E(0) + 2 * E(1)
@@ -209,7 +210,7 @@ class IntegerModule(Protocol):
 
 
 class Int(int):
-    """A static integer, C++'s `Int<n>`; prints `_n`. Arithmetic of two of them is static.
+    """A static integer: C++'s `Int<n>`, printed `_n`. Arithmetic on two `Int` gives an `Int`.
 
     >>> print(Int(4), Int(4) * Int(2), Int(4) * 2)
     _4 _8 8
@@ -290,10 +291,10 @@ KNOWN_KINDS: Final = frozenset(KNOWN)
 
 
 def check_result(number: int) -> int:
-    """The number itself, if it is within the range of results.
+    """Return the number, if its magnitude is at most `MAX_RESULT`.
 
     Raises:
-        LayoutError: it is beyond `MAX_RESULT`.
+        LayoutError: the magnitude is larger.
     """
     if not MIN_RESULT <= number <= MAX_RESULT:
         raise LayoutError(f"the result is {integer_text(number)}; must be at most 2**256 in magnitude")
@@ -301,8 +302,8 @@ def check_result(number: int) -> int:
 
 
 class _Statics(dict[int, Int]):
-    """Maps plain integers to `Int`. Common sizes and strides are made once, because a lookup is faster; others are made
-    each time."""
+    """A mapping from plain integers to `Int`. It stores common sizes and strides, because a lookup is faster than
+    making an `Int`; other values are made at each lookup."""
 
     def __missing__(self, number: int) -> Int:
         return int.__new__(Int, number if MIN_RESULT <= number <= MAX_RESULT else check_result(number))
@@ -315,7 +316,7 @@ STATIC_ONE: Final = STATIC[1]
 
 
 def _combine(op: Callable[[int, int], int], left: int, right: int) -> int:
-    """`left op right` in Python's own arithmetic; static if both are, or if a static 0 decides it."""
+    """Compute `left op right` as Python does. The result is static if both are, or if a static 0 determines it."""
     left_static, right_static = isinstance(left, Int), isinstance(right, Int)
     if left_static and right_static:
         try:
@@ -338,21 +339,21 @@ def _combine(op: Callable[[int, int], int], left: int, right: int) -> int:
 
 
 def is_symbolic(value: object) -> TypeGuard[sympy.Expr]:
-    """A sympy expression? Does not import sympy."""
+    """Return whether an object is a sympy expression, without importing sympy."""
     kind: Any = type(value)
     return is_symbolic_kind(kind)
 
 
 @lru_cache(maxsize=4096)
 def is_symbolic_kind(kind: type) -> bool:
-    """A class of sympy's expressions? Does not import sympy."""
+    """Return whether a class is a class of sympy expressions, without importing sympy."""
     bases = [str(base.__module__) for base in kind.__mro__]  # that of f in sympy.Function("f")(1) is None
     return any(name.partition(".")[0] == "sympy" for name in bases) and hasattr(kind, "free_symbols")
 
 
 def is_symbolic_size(x: object) -> bool:
-    """Is it a sympy expression that can be a size or stride without conversion: possibly an integer, and not a known
-    number?
+    """Return whether x is a sympy expression that can be a size or stride without conversion: it may be an integer, but
+    is not a known number.
 
     >>> import sympy
     >>> is_symbolic_size(sympy.Symbol("n")), is_symbolic_size(sympy.Integer(4)), is_symbolic_size(sympy.Rational(1, 2))
@@ -370,7 +371,7 @@ def _is_size(x: sympy.Basic) -> bool:
 
 
 def is_taken(leaf: Any) -> bool:
-    """Can the algebra use a public leaf without conversion: a symbol, or a known number of at least 0?"""
+    """Return whether the algebra can use a leaf without conversion: a symbol, or a known number of at least 0."""
     kind = type(leaf)
     if kind is int or kind is Int:
         return 0 <= leaf <= MAX_INTEGER  # type: ignore[no-any-return]
@@ -379,12 +380,12 @@ def is_taken(leaf: Any) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_symbol_kind(kind: type) -> bool:
-    """Is it a class of sympy's bare symbols? They count as sizes unless they are declared otherwise."""
+    """Return whether a class is a class of bare sympy symbols, which are sizes unless declared otherwise."""
     return is_symbolic_kind(kind) and bool(getattr(kind, "is_Symbol", False))
 
 
 def is_static(leaf: Leaf) -> bool:
-    """Known at compile time?
+    """Return whether a leaf is known at compile time.
 
     >>> is_static(Int(4)), is_static(4)
     (True, False)
@@ -398,7 +399,7 @@ def is_static(leaf: Leaf) -> bool:
 
 
 def value_of(leaf: Tree) -> Any:
-    """The bare number in a leaf: an int or a sympy expression. A stride of another module is returned unchanged.
+    """Return the bare number in a leaf: an int or a sympy expression. Any other stride is returned unchanged.
 
     >>> value_of(Int(4)), value_of(4)
     (4, 4)
@@ -407,10 +408,10 @@ def value_of(leaf: Tree) -> Any:
 
 
 def leaf_of(number: Value, static: bool) -> Leaf:
-    """Make a leaf of a bare number and a flag for static: the inverse of `value_of` and `is_static`.
+    """Make a leaf from a bare number and whether it is static: the inverse of `value_of` and `is_static`.
 
     Raises:
-        LayoutError: the number is beyond `MAX_RESULT`.
+        LayoutError: the magnitude of the number exceeds `MAX_RESULT`.
 
     >>> leaf_of(4, True), leaf_of(4, False)
     (Int(4), 4)
@@ -423,17 +424,17 @@ def leaf_of(number: Value, static: bool) -> Leaf:
 
 
 def is_zero(leaf: Tree) -> bool:
-    """C++'s is_constant<0>: a static 0."""
+    """Return whether a leaf is a static 0 (C++'s is_constant<0>)."""
     return type(leaf) is Int and leaf == 0
 
 
 def is_one(leaf: Tree) -> bool:
-    """C++'s is_constant<1>: a static 1."""
+    """Return whether a leaf is a static 1 (C++'s is_constant<1>)."""
     return type(leaf) is Int and leaf == 1
 
 
 def times(n: Leaf, leaf: Leaf) -> Leaf:
-    """`n * leaf` for a size and any stride. The result is static if both are, or if one is a static 0."""
+    """Return `n * leaf` for a size and any stride. The result is static if both are static, or if one is a static 0."""
     if type(n) is Int and type(leaf) is Int:
         return STATIC[(n | 0) * (leaf | 0)]
     if type(n) is int and type(leaf) is int:
@@ -447,7 +448,7 @@ def times(n: Leaf, leaf: Leaf) -> Leaf:
 
 
 def plus(a: Leaf, b: Leaf) -> Leaf:
-    """`a + b` of sizes, of strides, or of sums of strides; a static 0 is the zero of every module."""
+    """Return `a + b` of sizes, of strides, or of sums of strides. A static 0 can be added to any kind of stride."""
     if is_zero(a):
         return b
     if is_zero(b):
@@ -458,14 +459,14 @@ def plus(a: Leaf, b: Leaf) -> Leaf:
 
 
 def same(a: Leaf, b: Leaf) -> bool:
-    """Whether two leaves are equal, and known to be so at compile time."""
+    """Whether two leaves are known at compile time to be equal."""
     if type(a) is Int or type(b) is Int:
         return type(a) is type(b) and a == b
     return type(a) is type(b) and is_static(a) and is_static(b) and bool(a == b)
 
 
 def trunc_div(a: Leaf, b: Leaf) -> Leaf:
-    """C++'s `a / b`: rounds toward zero; a static 0 stays static."""
+    """Return C++'s `a / b`, rounded toward zero. A static 0 divided by anything is static."""
     if type(a) is Int and type(b) is Int and a >= 0 < b:  # the common case
         return STATIC[(a | 0) // (b | 0)]
     static = type(a) is Int
@@ -475,7 +476,7 @@ def trunc_div(a: Leaf, b: Leaf) -> Leaf:
 
 
 def trunc_mod(a: Leaf, b: Leaf) -> Leaf:
-    """C++'s `a % b`: the sign of the dividend; anything modulo a static 1 is a static 0."""
+    """Return C++'s `a % b`, which has the sign of the dividend. Anything modulo a static 1 is a static 0."""
     static = type(a) is Int and type(b) is Int
     if not static and (is_zero(a) or (type(b) is Int and b in (1, -1))):
         return STATIC_ZERO
@@ -486,14 +487,14 @@ def trunc_mod(a: Leaf, b: Leaf) -> Leaf:
 
 
 def trunc_divmod(a: Leaf, b: Leaf) -> tuple[Leaf, Leaf]:
-    """C++'s `a / b` and `a % b`."""
+    """Return C++'s `a / b` and `a % b`."""
     if type(a) is int and type(b) is int and a >= 0 < b:  # the common case divides once
         return divmod(a, b)
     return trunc_div(a, b), trunc_mod(a, b)
 
 
 def quotient(x: Value, y: Value) -> Value:
-    """C++'s `x / y` of bare numbers and symbols: rounds toward zero."""
+    """Return C++'s `x / y` of bare numbers or symbols, rounded toward zero."""
     if isinstance(x, int) and isinstance(y, int):
         if y == 0:
             raise LayoutError("division by zero", {"dividend": x})
@@ -502,7 +503,7 @@ def quotient(x: Value, y: Value) -> Value:
 
 
 def as_python_int(leaf: Leaf) -> int:
-    """The int in a leaf; a symbol is refused."""
+    """Return the int in a leaf; refuse a symbol."""
     if not isinstance(leaf, int):
         raise CoordinateError(f"this operation needs a known number, got {leaf}")
     return int(leaf)
@@ -510,7 +511,7 @@ def as_python_int(leaf: Leaf) -> int:
 
 @lru_cache(maxsize=4096)
 def _is_index_kind(kind: type) -> bool:
-    """Is it a class of integers, such as numpy's, that count as run-time integers?"""
+    """Return whether a class is a class of integers, such as numpy's, that are treated as run-time integers."""
     return issubclass(kind, Integral) and hasattr(kind, "__index__") and not issubclass(kind, (bool, Int))
 
 
@@ -518,8 +519,8 @@ def as_leaf(x: Any) -> Any:
     """Convert a size, stride or coordinate that a user wrote to a leaf.
 
     Raises:
-        InvalidTypeError: a boolean, a float, a string, or anything else that is neither an integer nor a stride.
-        InvalidValueError: an integer beyond the range of sizes.
+        InvalidTypeError: x is neither an integer nor a stride, but a boolean, a float or a string, for example.
+        InvalidValueError: x is an integer beyond the range of sizes.
     """
     kind: Any = type(x)
     if kind is Int or kind is int:
@@ -553,7 +554,7 @@ def as_leaf(x: Any) -> Any:
 
 
 def _as_symbol(x: sympy.Expr) -> Value:
-    """A sympy expression as a leaf; a known number becomes an int."""
+    """Convert a sympy expression to a leaf; a known number becomes an int."""
     if is_symbolic_size(x):
         return x
     if getattr(x, "is_Integer", False):
@@ -566,7 +567,7 @@ def _as_symbol(x: sympy.Expr) -> Value:
 
 
 def are_numbers(tree: object) -> TypeGuard[tuple[int, ...]]:
-    """Is it a flat, plain tuple of known numbers in the range of sizes? This is the common case.
+    """Return whether a tree is a flat, plain tuple of known numbers in the range of sizes, which is the common case.
 
     >>> are_numbers((4, Int(8))), are_numbers((4, (2, 4)))
     (True, False)
@@ -585,8 +586,8 @@ def as_leaves(tree: Shaped | Tree, depth: int = 0) -> Tree:
     """Convert a shape, stride or coordinate that a user wrote to a plain tree of leaves.
 
     Raises:
-        InvalidTypeError: as `as_leaf`.
-        InvalidValueError: more than `MAX_DEPTH` levels of tuples.
+        InvalidTypeError: `as_leaf` refuses a leaf.
+        InvalidValueError: the tuple has more than `MAX_DEPTH` levels.
     """
     if are_numbers(tree):
         return tree
@@ -598,8 +599,8 @@ def as_leaves(tree: Shaped | Tree, depth: int = 0) -> Tree:
 
 
 def coordinate(tree: Shaped | Coordinate) -> Tree:
-    """A coordinate as a tree of leaves. An element of a coordinate tensor (any object with `as_tuple`), at any depth,
-    becomes the tuple of its numbers."""
+    """Convert a coordinate to a tree of leaves. An element of a coordinate tensor (any object with `as_tuple`), at any
+    depth, becomes the tuple of its numbers."""
     if are_numbers(tree):
         return tree
     if hasattr(type(tree), "as_tuple"):
@@ -610,7 +611,7 @@ def coordinate(tree: Shaped | Coordinate) -> Tree:
 
 
 class _StaticTexts(dict[int, str]):
-    """Maps static integers to their texts; the texts of `STATIC` are prepared."""
+    """A mapping from static integers to their printed text. It stores the text of every `Int` in `STATIC`."""
 
     def __missing__(self, number: int) -> str:
         return f"_{number.real}"
@@ -620,7 +621,7 @@ _STATIC_TEXTS: Final = _StaticTexts({n: f"_{n}" for n in STATIC})
 
 
 def tree_text(tree: Tree) -> str:
-    """A tree as C++ prints it: `(a,b)`, no blanks, `()` if empty.
+    """Return the text that C++ prints for a tree: `(a,b)`, without blanks, and `()` for an empty tuple.
 
     >>> tree_text((4, (Int(2), Int(1))))
     '(4,(_2,_1))'
@@ -635,12 +636,12 @@ def tree_text(tree: Tree) -> str:
 
 
 def leaf_text(leaf: Leaf) -> str:
-    """A leaf as C++ prints it. A number with more digits than Python prints is shortened."""
+    """Return the text that C++ prints for a leaf. A number with more digits than Python prints is shortened."""
     if isinstance(leaf, int) and not MIN_RESULT <= leaf <= MAX_RESULT:
         return f"{'_' if type(leaf) is Int else ''}{integer_text(leaf)}"
     return str(leaf)
 
 
 def mode_text(shape: Tree, stride: Tree) -> str:
-    """Shape and stride as a layout prints."""
+    """Return the text of shape:stride, as a layout prints it."""
     return f"{tree_text(shape)}:{tree_text(stride)}"

@@ -2,10 +2,10 @@
 
     (4,8):(8,1)     offset = i0*8 ^ i1*16 ^ j0*1 ^ j1*2 ^ j2*4        one column per coordinate bit, lowest first
 
-A layout is linear over F2 if all its sizes are powers of two and no two of its steps share a bit: addition then never
-carries, and + is XOR. Every swizzle is linear, so a swizzled layout is linear if the layout inside is. Unlike
-layouts, any two linear maps compose, two are equal if their columns are, and the inverse of a swizzled layout is one
-map.
+A layout is linear over F2 if all its sizes are powers of two and no two of its steps have a bit in common. Then no
+addition carries, and + is the same as XOR. Every swizzle is linear, so a swizzled layout is linear if the layout inside
+it is linear. In contrast to layouts, any two linear maps can be composed, two maps are equal if and only if their
+columns are equal, and the inverse of a swizzled layout is a single map.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class LinearLayout:
-    """offset = origin ^ (XOR of columns[k] over the set bits k of the colexicographic coordinate).
+    """An F2-linear map: offset = origin ^ (XOR of columns[k] over the set bits k of the colexicographic coordinate).
 
     `shape` has powers of two at its leaves; `columns` has one offset per coordinate bit, lowest bit first.
 
@@ -70,7 +70,7 @@ class LinearLayout:
         return self.origin ^ combined(self.columns, index)
 
     def matrix(self) -> NDArray[numpy.uint8]:
-        """uint8 array (offset bits, coordinate bits): entry [r, k] is bit r of column k."""
+        """Return a uint8 array (offset bits, coordinate bits), in which entry [r, k] is bit r of column k."""
         rows = max([c.bit_length() for c in (*self.columns, self.origin)], default=0)
         out = np.zeros((rows, len(self.columns)), np.uint8)
         for k, column in enumerate(self.columns):
@@ -78,14 +78,14 @@ class LinearLayout:
         return out
 
     def rank(self) -> int:
-        """The rank over F2; it equals the number of columns if the layout is injective."""
+        """Return the rank over F2, which equals the number of columns if the map is injective."""
         return len(independent(self.columns))
 
     def compose(self, other: LinearLayout) -> LinearLayout:
-        """`self` after `other`; other's offsets must be coordinates of self.
+        """Return the map `self(other(coordinate))`. The offsets of `other` must be coordinates of `self`.
 
         Raises:
-            LayoutError: other reaches beyond the domain of self.
+            LayoutError: an offset of `other` is outside the domain of `self`.
         """
         expect(other, LinearLayout, "the inner map")
         if any(c >> len(self.columns) for c in (*other.columns, other.origin)):
@@ -96,10 +96,10 @@ class LinearLayout:
         return LinearLayout(other.shape, columns, combined(self.columns, other.origin) ^ self.origin)
 
     def inverse(self) -> LinearLayout:
-        """The map from offsets to coordinates of an injective map onto [0, 2**n) without origin.
+        """Return the map from offsets to coordinates. The map must have origin 0 and be one-to-one onto [0, 2**n).
 
         Raises:
-            LayoutError: the map is not a bijection of n-bit offsets.
+            LayoutError: the map is not one-to-one onto the n-bit offsets.
         """
         n = len(self.columns)
         if self.origin or any(c >> n for c in self.columns) or self.rank() != n:
@@ -116,10 +116,10 @@ class LinearLayout:
         return LinearLayout(1 << n, tuple(tag for _, tag in rows))
 
     def to_layout(self) -> Layout | ComposedLayout:
-        """The Layout, or swizzled ComposedLayout, of this map; static, one leaf per run of bits.
+        """Return the map as a static Layout, or as a swizzled ComposedLayout, with one leaf per run of bits.
 
         Raises:
-            LayoutError: no layout, with or without a swizzle, gives this map.
+            LayoutError: no layout, with or without a swizzle, equals this map.
         """
         plain = self._plain(self.columns)
         if plain is not None and not self.origin:
@@ -149,7 +149,7 @@ class LinearLayout:
 
 
 def _swizzles(bits: int) -> list[Swizzle]:
-    """All swizzles within a number of bits, the smallest first."""
+    """Return all swizzles that act within this number of bits, the smallest first."""
     return [
         Swizzle(b, m, s)
         for b in range(1, bits + 1)
@@ -164,12 +164,12 @@ def _union(columns: Iterable[int]) -> int:
 
 
 def _disjoint(columns: Sequence[int]) -> bool:
-    """Do no two columns share a bit?"""
+    """Return whether no two columns have a bit in common."""
     return sum(c.bit_count() for c in columns) == _union(columns).bit_count()
 
 
 def combined(columns: Sequence[int], bits: int) -> int:
-    """The XOR of the columns at the set bits.
+    """Return the XOR of the columns that the set bits of `bits` select.
 
     >>> combined((4, 1, 2), 0b101)
     6
@@ -178,7 +178,7 @@ def combined(columns: Sequence[int], bits: int) -> int:
 
 
 def independent(candidates: Iterable[int], besides: Iterable[int] = ()) -> tuple[int, ...]:
-    """The candidates, in order, that are not in the span over F2 of `besides` and the earlier candidates.
+    """Return the candidates, in order, that are not in the F2 span of `besides` and the earlier candidates.
 
     >>> independent((1, 2, 3, 4), besides=(2,))
     (1, 4)
@@ -198,10 +198,10 @@ def independent(candidates: Iterable[int], besides: Iterable[int] = ()) -> tuple
 
 
 def linear(layout: Layout | ComposedLayout) -> LinearLayout:
-    """The F2 view of a layout, or of a swizzled layout, with known power-of-two sizes.
+    """Return the F2 view of a layout, or of a swizzled layout, with known power-of-two sizes.
 
     Raises:
-        LayoutError: a size that is not a power of two, a negative stride, or two steps that share a bit.
+        LayoutError: a size is not a power of two, a stride is negative, or two steps have a bit in common.
 
     >>> linear(ComposedLayout(Swizzle(1, 0, 2), Int(0), Layout((Int(4), Int(2))))).columns
     (1, 2, 5)
@@ -213,7 +213,7 @@ def linear(layout: Layout | ComposedLayout) -> LinearLayout:
 
 
 def _view(layout: OffsetFunction) -> LinearLayout | str:
-    """The F2 view, or the reason why there is none."""
+    """Return the F2 view, or the reason why the layout has none, as a string."""
     if isinstance(layout, ComposedLayout):
         return _composed_view(layout)
     if not isinstance(layout, Layout):
@@ -232,7 +232,7 @@ def _view(layout: OffsetFunction) -> LinearLayout | str:
 
 
 def _known(layout: Layout) -> tuple[Tree, Tree]:
-    """Shape and stride as bare integers."""
+    """Return the shape and the stride with bare integers as leaves."""
     shape, stride = (map_leaves(value_of, tree) for tree in (layout.shape, layout.stride))
     for value in (*leaves(shape), *leaves(stride)):
         if type(value) is not int:
@@ -264,18 +264,18 @@ def _composed_view(layout: ComposedLayout) -> LinearLayout | str:
 
 
 def same_function(a: LayoutLike, b: LayoutLike) -> bool:
-    """Do two layouts give the same offset for every integer coordinate of the same domain size?
+    """Return whether two layouts have the same size, and the same offset at every integer coordinate.
 
-    The answer is exact. Plain layouts, and layouts under the same swizzle, are compared by their normal form
-    (coalesced, in time proportional to the rank; basis strides axis by axis). F2-linear functions are compared by their
-    columns, and all others by arrays, up to the first difference. The profiles of the shapes may differ, and static and
-    run-time numbers count alike. Layouts with symbols are compared for all positive sizes: they are the same if their
-    normal forms are equal, and different if the search finds a size at which they differ.
+    The result is exact. The function compares plain layouts, and layouts under the same swizzle, by their normal form:
+    it coalesces them, in time proportional to the rank; basis strides axis by axis. It compares F2-linear functions by
+    their columns, and all others by their arrays of offsets, up to the first difference. The profiles of the shapes may
+    differ, and it does not matter which numbers are static. Layouts with symbols are compared for all positive sizes:
+    they are the same if their normal forms are equal, and different if a search finds sizes for which they differ.
 
     Raises:
-        InvalidTypeError: there is a symbol, and one operand is not a plain layout. LayoutError: neither rule decides
-            two layouts with symbols. InvalidValueError: no rule decides, and the first 2**28 offsets of two larger
-            layouts are equal.
+        InvalidTypeError: there is a symbol, and one operand is not a plain layout. LayoutError: for two layouts with
+            symbols, the normal forms differ and the search finds no difference. InvalidValueError: no rule applies, and
+            the first 2**28 offsets of two larger layouts are equal.
 
     >>> same_function(Layout((2, 4), (1, 2)), Layout(8))
     True
@@ -295,7 +295,7 @@ def same_function(a: LayoutLike, b: LayoutLike) -> bool:
 
 
 def _by_algebra(a: LayoutLike, b: LayoutLike) -> bool | None:
-    """Compare normal forms and columns; return None if they do not decide."""
+    """Compare two layouts by their normal forms or columns; return None if neither comparison applies."""
     if isinstance(a, Layout) and isinstance(b, Layout):
         if has_numbers(a) and has_numbers(b):
             return _normal(a) == _normal(b)
@@ -324,7 +324,7 @@ def _normal(layout: Layout) -> tuple[Tree, Tree]:
 
 
 def _merged(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
-    """The normal form, in which static and run-time numbers count alike."""
+    """Return the normal form, the coalesced layout, in which all numbers are static."""
     sizes, steps = ([STATIC[value_of(x)] for x in leaves(tree)] for tree in (shape, stride))
     return (0, 0) if 0 in sizes else coalesced(tuple(sizes), tuple(steps))
 
@@ -336,7 +336,7 @@ COMPARED: Final = 1 << 16
 
 
 def symbols_of(layout: Layout) -> set[Any]:
-    """The sympy symbols of a layout's sizes and strides.
+    """Return the sympy symbols in a layout's sizes and strides.
 
     >>> symbols_of(Layout((4, 8)))
     set()
@@ -346,7 +346,7 @@ def symbols_of(layout: Layout) -> set[Any]:
 
 
 def _for_all_sizes(a: Layout, b: Layout) -> bool:
-    """True if the normal forms are equal as expressions, False if the layouts differ for some choice of values."""
+    """Return True if the normal forms are equal expressions, False if the layouts differ for some values."""
     one, other = (_symbolic_normal(thing) for thing in (a, b))
     if len(one) == len(other) and all(
         _equal(x, y) for p, q in zip(one, other, strict=True) for x, y in zip(p, q, strict=True)
@@ -378,7 +378,7 @@ def _equal(x: Any, y: Any) -> bool:
 
 
 def _symbolic_normal(layout: Layout) -> list[tuple[Any, Any]]:
-    """(size, stride) of the modes that move or repeat, neighbours joined where the expressions say so."""
+    """Return (size, stride) of all modes whose size is not 1; merge neighbours if the expressions allow it."""
     out: list[tuple[Any, Any]] = []
     for s, d in zip(leaves(layout.shape), leaves(layout.stride), strict=True):
         extent, step = value_of(s), value_of(d)

@@ -1,7 +1,7 @@
-"""Operations on the list of modes: group, take, select, append, replace, flatten.
+"""Operations on the modes of a layout or tuple: group, take, select, append, replace, flatten.
 
-They change the profile, never the numbers. All accept layouts, composed layouts, tensors and bare tuples. For an
-arithmetic tuple they return a plain tuple, as in C++.
+They change the nesting, but no size or stride. All accept layouts, composed layouts, tensors and bare tuples. For an
+arithmetic tuple, they return a plain tuple, as in C++.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _bare(thing: Any) -> Any:
 
 
 def _on_trees(name: str, f: Callable[[Tree], Tree], thing: Layout | Shape) -> Layout | IntTuple:
-    """Apply f to shape and stride of a layout, or to a bare tuple; `name` is the public function's, for errors."""
+    """Apply f to the shape and stride of a layout, or to a bare tuple. Errors show the public function's `name`."""
     thing = _bare(thing)
     check_depth(thing)
     if type(thing) is Layout:
@@ -43,7 +43,7 @@ def _on_trees(name: str, f: Callable[[Tree], Tree], thing: Layout | Shape) -> La
 
 @of_shapes
 def group_modes(thing: Layout | Shape, begin: int, end: int = -1) -> Layout | IntTuple:
-    """Modes [begin, end) become one mode; end = -1 means through the last, as in C++.
+    """Group the modes [begin, end) into one mode. As in C++, end = -1 means all modes from `begin` on.
 
     >>> print(group_modes(Layout((Int(2), Int(3), Int(4))), 0, 2))
     ((_2,_3),_4):((_1,_2),_6)
@@ -65,7 +65,7 @@ group = group_modes
 
 @of_shapes
 def flatten(thing: Layout | Shape) -> Layout | IntTuple:
-    """Depth at most 1; an integer stays an integer.
+    """Flatten the nested modes to depth 1. An integer stays an integer.
 
     >>> flatten(((1, 2), 3))
     (1, 2, 3)
@@ -86,7 +86,7 @@ def unflatten(thing: Layout | Shape, profile: Shape) -> Layout | IntTuple:
 
 @of_shapes
 def take(thing: Layout | Shape, begin: int, end: int) -> Layout | IntTuple:
-    """Modes [begin, end). For a bare tuple, the result may be empty and `end` may be -1.
+    """Return the modes [begin, end). For a bare tuple, the result may be empty, and `end` may be -1.
 
     >>> print(take(Layout((Int(2), Int(3), Int(4))), 1, 3))
     (_3,_4):(_2,_6)
@@ -112,7 +112,7 @@ def take(thing: Layout | Shape, begin: int, end: int) -> Layout | IntTuple:
 
 @of_shapes
 def select(thing: Layout | Shape, *indices: int | Sequence[int]) -> Layout | IntTuple:
-    """The modes at these indices, in this order. The indices can also be given as one list or tuple.
+    """Return the modes at these indices, in this order. The indices may also be passed as one list or tuple.
 
     >>> print(select(Layout((Int(2), Int(3), Int(4))), 2, 0))
     (_4,_2):(_6,_1)
@@ -136,7 +136,7 @@ def _padded(tree: Tree, x: Tree, up_to_rank: int | None, front: bool) -> Tree:
     if up_to_rank is not None:
         check_mode(up_to_rank)
         if up_to_rank > MAX_RANK:
-            raise InvalidValueError(f"up_to_up_to_rank = = {up_to_rank}; must be at most {MAX_RANK}")
+            raise InvalidValueError(f"up_to_rank = {up_to_rank}; must be at most {MAX_RANK}")
     count = 1 if up_to_rank is None else up_to_rank - len(parts)
     if count < 0:
         raise StaticAssertError(
@@ -153,7 +153,7 @@ def _extended(
     x: Layout | Shape | None,
     up_to_rank: int | None,
 ) -> Layout | IntTuple:
-    """Body of `append` and `prepend`."""
+    """Implement `append` and `prepend`."""
     front = operation is prepend
     thing, x = _bare(thing), _bare(x)
     check_depth(thing)

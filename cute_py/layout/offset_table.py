@@ -2,11 +2,11 @@
 
     offset_table((2,3):(3,1))   [0, 3, 1, 4, 2, 5]       entry i is the offset of coordinate i, the first mode fastest
 
-A mode adds its multiples to all entries so far, so the list grows by one mode at a time:
+The list is built one mode at a time; each mode adds its multiples to all entries so far:
 
     [0]  ->  mode 2:3  [0, 3]  ->  mode 3:1  [0, 3, 1, 4, 2, 5]
 
-A composed layout applies its outer function to each entry. Larger tables are arrays: `offsets`.
+For a composed layout, the outer function is applied to each entry. `offsets` makes larger tables, as arrays.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ MOST_LISTED: Final = 4096
 
 
 def offset_table(layout: LayoutLike, *, of: str = "memory") -> list[Any]:
-    """All offsets of a small layout, in colexicographic order.
+    """Return all offsets of a small layout, in colexicographic order.
 
     Args:
-        layout: Layout, ComposedLayout or tensor, known numbers, at most 4,096 elements.
-        of: which function of a swizzle on bytes, as in `offsets`.
+        layout: a Layout, ComposedLayout or tensor with known numbers and at most 4,096 elements.
+        of: selects the function of a swizzle on bytes, as in `offsets`.
     Returns:
-        ints; for basis strides, a tuple for each element: the flattened coordinate; for other modules, their elements.
+        A list of ints. With basis strides, a list of tuples, the flattened coordinates; with any other kind of stride,
+        a list of sums of strides.
     Raises:
-        InvalidValueError: the layout has more elements. InvalidTypeError: it has symbols.
+        InvalidValueError: the layout has more elements. InvalidTypeError: the layout has symbols.
 
     >>> offset_table(Layout((2, 3), (3, 1)))
     [0, 3, 1, 4, 2, 5]
@@ -73,7 +74,7 @@ def _listed(thing: Layout | ComposedLayout, count: int) -> list[Any]:
 
 
 def _column(shape: Tree, stride: Tree) -> list[int]:
-    """The offsets along one axis of the codomain."""
+    """Return the offsets along one axis of the codomain."""
     out = [0]
     for size, step in zip(leaves(shape), leaves(stride), strict=True):
         out = [offset + i * step for i in range(size) for offset in out]
@@ -81,7 +82,7 @@ def _column(shape: Tree, stride: Tree) -> list[int]:
 
 
 def _plain(value: Any) -> Any:
-    """A number, or the flattened coordinate of an arithmetic tuple."""
+    """Convert an offset to an int, or to a flat tuple if it is a coordinate."""
     if isinstance(value, int):
         return int(value)
     tree = value.as_tuple() if hasattr(value, "as_tuple") else value
@@ -89,7 +90,7 @@ def _plain(value: Any) -> Any:
 
 
 def sizes_by_mode(layout: LayoutLike) -> list[int]:
-    """Elements of each mode.
+    """Return the number of elements of each mode.
 
     >>> sizes_by_mode(Layout(((2, 2), 3)))
     [4, 3]
@@ -98,7 +99,7 @@ def sizes_by_mode(layout: LayoutLike) -> list[int]:
 
 
 def flat_offsets(layout: LayoutLike) -> list[Any]:
-    """All offsets of a layout of any size, as `offset_table` lists them.
+    """Return all offsets of a layout of any size, in the form of `offset_table`.
 
     >>> flat_offsets(Layout((2, 3), (3, 1)))
     [0, 3, 1, 4, 2, 5]

@@ -1,23 +1,23 @@
-"""Offsets as arrays: a layout evaluated without a Python loop over its elements, and the inverse.
+"""Evaluate a layout to an array of offsets, without a Python loop over the elements, and map offsets to coordinates.
 
     offsets(L)[i, j, ...] == L(i, j, ...)          one array axis per mode of L
-    offsets(L, (i, j)) == L(i, j)                  i and j arrays
-    coordinates(L, offsets(L))                     gives the coordinates back
+    offsets(L, (i, j)) == L(i, j)                  for arrays i and j
+    coordinates(L, offsets(L))                     the coordinates of these offsets
 
-A layout is a sum of one term per mode, so its array is the outer sum of one vector per mode; only the last addition
-touches every element. A swizzle is linear over F2: where the bits that the modes reach do not overlap, it is applied
-to the vectors and the outer sum becomes an outer XOR.
+A layout is a sum of one term per mode, so its array is the outer sum of one vector per mode, and only the last addition
+computes every element. A swizzle is linear over F2: if the bits that the modes reach do not overlap, it is applied to
+the vectors, and the outer sum becomes an outer XOR.
 
-At given coordinates every leaf of a coordinate is an array, and the rules are those of `layout(coord)`: an integer for
-a tuple of the shape is split colexicographically, the last mode takes the remainder, and division rounds toward zero.
-Basis strides are evaluated one codomain axis at a time. numpy has no type for strides of other integer modules; their
-offsets are Python objects, made one by one:
+If coordinates are passed, every leaf of a coordinate is an array, and the rules are those of `layout(coord)`: an
+integer for a nested mode is split colexicographically, the last mode takes the remaining quotient, and division rounds
+toward zero. Basis strides are evaluated one codomain axis at a time. numpy has no type for the elements of other
+integer modules; offsets with such strides are Python objects, computed one by one:
 
     offsets((2,2):(^01,^11))  =  [[^00, ^11], [^01, ^10]]        strides of bits under XOR
 
-Back to coordinates: if each stride is larger than the reach of all smaller ones together, an offset is decomposed by
-division, largest stride first, in a few array operations per mode. A swizzle is its own inverse. Other layouts are
-evaluated completely and searched.
+`coordinates` maps offsets back. If each stride is larger than the largest offset of all modes with smaller strides, it
+decomposes an offset by division, largest stride first, in a few array operations per mode. A swizzle is its own
+inverse. Any other layout is evaluated completely, and the offsets are looked up.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Coordinates: TypeAlias = "ArrayLike | Underscore | tuple[Coordinates, ...] | lis
 
 
 def _array(x: Coordinates, kind: IntType) -> Offsets:
-    """An int64 array of coordinates, or one of Python ints where these do not fit."""
+    """Convert coordinates to an int64 array, or to an array of Python ints if they do not fit in 64 bits."""
     if is_underscore(x):
         raise InvalidTypeError("offsets() takes integers or arrays as coordinates, not `_`; slice the layout first")
     refuse_mask(x, "an array of coordinates")
@@ -73,7 +73,7 @@ def _array(x: Coordinates, kind: IntType) -> Offsets:
 
 
 def coordinate_arrays(coords: Coordinates, kind: IntType) -> Arrays:
-    """Arrays at the leaves of a coordinate: tuples stay tuples, a list of tuples becomes one array per leaf."""
+    """Convert the leaves of a coordinate to arrays. Tuples stay tuples; a list of tuples becomes one array per leaf."""
     if isinstance(coords, tuple):
         return tuple([coordinate_arrays(c, kind) for c in coords])
     if isinstance(coords, list) and coords and isinstance(coords[0], tuple):
@@ -85,7 +85,7 @@ def coordinate_arrays(coords: Coordinates, kind: IntType) -> Arrays:
 
 
 def _split(c: Offsets, size: int, signed: bool) -> tuple[Offsets, Offsets]:
-    """(c / size, c % size) as C++ computes them."""
+    """Return (c / size, c % size) as C++ computes them."""
     if size == 0:
         raise LayoutError("the coordinate can't be split over the modes, because a mode has size 0")
     if not signed and size & (size - 1) == 0 and c.dtype.kind != "O":  # a third of the time of a division
@@ -99,8 +99,8 @@ def _split(c: Offsets, size: int, signed: bool) -> tuple[Offsets, Offsets]:
 
 
 def index_arrays(coord: Arrays, shape: Tree, stride: Tree, signed: bool = True, out: Offsets | None = None) -> Offsets:
-    """The inner product of coordinate arrays with bare integer strides; `signed`: a coordinate may be negative. If
-    `out` is given, it receives the result; then all arrays must have one shape."""
+    """Return the inner product of coordinate arrays with bare integer strides. `signed` says whether a coordinate may
+    be negative. If `out` is passed, it receives the result, and all arrays must have the same shape."""
     total: Any = None
     owned = False
     """Whether `total` is a new array rather than one of the coordinate arrays."""
@@ -119,7 +119,7 @@ def index_arrays(coord: Arrays, shape: Tree, stride: Tree, signed: bool = True, 
 
 
 def _terms(coord: Arrays, shape: Tree, stride: Tree, signed: bool) -> Iterator[tuple[Offsets, int]]:
-    """(coordinates, stride) of every leaf; an array where the shape has a tuple is split over its modes."""
+    """Yield (coordinates, stride) of every leaf. An array for a nested mode is split over the modes in it."""
     if type(coord) is tuple:
         if type(shape) is not tuple or len(coord) != len(shape):
             raise CoordinateError("Mismatched Ranks", {"rank of coordinate": len(coord), "shape": shape})
@@ -139,7 +139,7 @@ def _terms(coord: Arrays, shape: Tree, stride: Tree, signed: bool) -> Iterator[t
 
 def reach(coord: Arrays, shape: Tree, stride: Tree) -> tuple[int, bool]:
     """Return a bound on the magnitude of every number that `index_arrays` computes, as an exact Python int, and whether
-    any coordinate is negative. No part of a coordinate is larger than the coordinate."""
+    any coordinate is negative. The bound holds because no part of a split coordinate is larger than the coordinate."""
     if type(coord) is tuple:
         if type(shape) is not tuple or len(coord) != len(shape):
             return 0, False  # refused later, by its own rule
@@ -160,8 +160,8 @@ BLOCK = 1 << 16
 
 
 def _in_blocks(coords: Arrays, shape: Tree, stride: Tree) -> Offsets | None:
-    """Offsets at many coordinates, in a third of the time for nested shapes, and without extra memory. Returns None if
-    the arrays differ in shape, are few, or reach beyond 64 bits."""
+    """Compute the offsets at many coordinates block by block, which takes a third of the time for nested shapes, and
+    little memory. Return None if the arrays differ in shape, are short, or give numbers beyond 64 bits."""
     arrays: list[Offsets] = leaves(coords)
     size, form = (arrays[0].size, arrays[0].shape) if arrays else (0, ())
     if size < 2 * BLOCK or any(a.dtype != np.int64 or a.shape != form or not a.flags.c_contiguous for a in arrays):
@@ -185,7 +185,7 @@ def _in_blocks(coords: Arrays, shape: Tree, stride: Tree) -> Offsets | None:
 
 
 def _indices(coords: Arrays, shape: Tree, stride: Tree, kind: IntType) -> Offsets:
-    """Offsets as an array of type `kind`, computed exactly if 64 bits could be too few."""
+    """Return offsets as an array of type `kind`; compute with Python ints if 64 bits may be too few."""
     if kind.kind == "O":
         return np.asarray(index_arrays(coords, shape, stride), dtype=object)
     found = _in_blocks(coords, shape, stride) if kind == np.int64 else None
@@ -208,7 +208,7 @@ def _indices(coords: Arrays, shape: Tree, stride: Tree, kind: IntType) -> Offset
 
 
 def at_coordinates(layout: OffsetFunction, coords: Coordinates, kind: IntType) -> Offsets:
-    """Offsets of a layout or composed layout at coordinates, as an array of type `kind`."""
+    """Return the offsets of a layout or composed layout at coordinates, as an array of type `kind`."""
     if isinstance(layout, ComposedLayout):
         return apply_function(layout, at_coordinates(layout.inner, coords, kind), kind)
     if isinstance(layout, Swizzle):
@@ -227,7 +227,7 @@ def at_coordinates(layout: OffsetFunction, coords: Coordinates, kind: IntType) -
 
 
 def apply_function(layout: ComposedLayout, inner: Offsets, kind: IntType) -> Offsets:
-    """outer(offset + inner) for an array of the values of the inner function."""
+    """Return outer(offset + inner), given the array of the inner function's values."""
     outer, profile = layout.outer, _value_profile(layout.inner)
     start: Any = value_of(layout._offset)
     moved: Any
@@ -253,7 +253,7 @@ def apply_function(layout: ComposedLayout, inner: Offsets, kind: IntType) -> Off
 
 
 def has_module_strides(layout: Layout | ComposedLayout) -> TypeGuard[Layout]:
-    """Does the layout have a stride that is not an integer, a symbol or a basis element?"""
+    """Return whether the layout has a stride other than an integer, a symbol or a basis element."""
     if not isinstance(layout, Layout):
         return False
     steps = leaves(layout.stride)
@@ -261,7 +261,7 @@ def has_module_strides(layout: Layout | ComposedLayout) -> TypeGuard[Layout]:
 
 
 def module_offsets(layout: Layout, coords: Coordinates = None) -> NDArray[numpy.object_]:
-    """Array of objects: shape (size<0>, size<1>, ...), or one entry for each coordinate of the sequence `coords`."""
+    """Return an array of objects of shape (size<0>, size<1>, ...), or with one entry per coordinate in `coords`."""
     if coords is not None:
         listed = expect_items(coords, "the coordinates")  # type: ignore[arg-type]
         out = np.empty(len(listed), object)
@@ -281,10 +281,10 @@ larger layout."""
 
 
 def numbers(layout: Layout) -> tuple[Tree, Tree]:
-    """Shape and stride with bare numbers at the leaves: ints, or bases and other strides as they are.
+    """Return the shape and the stride with ints as leaves; basis elements and other strides are not changed.
 
     Raises:
-        InvalidTypeError: a symbol.
+        InvalidTypeError: the layout has a symbol.
     """
     shape, stride = _values(layout.shape), _values(layout.stride)
     for value in (*leaves(shape), *leaves(stride)):
@@ -298,7 +298,7 @@ def numbers(layout: Layout) -> tuple[Tree, Tree]:
 
 
 def _values(tree: Tree) -> Any:
-    """`value_of` of each leaf."""
+    """Apply `value_of` to each leaf."""
     if type(tree) is not tuple:
         return value_of(tree)
     return tuple([_values(x) for x in tree])
@@ -308,7 +308,7 @@ _INT = frozenset((int,))
 
 
 def integer_axes(layout: Layout) -> list[tuple[Tree, Tree]]:
-    """(shape, integer strides) for each codomain axis: one for integer strides, one per axis for basis strides."""
+    """Return (shape, integer strides) for each codomain axis; there is one axis if strides are integers."""
     shape, stride = numbers(layout)
     if _INT.issuperset(map(type, leaves(stride))):
         return [(shape, stride)]
@@ -329,14 +329,14 @@ def integer_axes(layout: Layout) -> list[tuple[Tree, Tree]]:
 
 
 def _value_profile(layout: OffsetFunction) -> Tree:
-    """0 if the values are integers, otherwise the profile of the coordinates that basis strides give."""
+    """Return 0 if the values are integers, otherwise the profile of the coordinates that the basis strides give."""
     while isinstance(layout, ComposedLayout):
         layout = layout.outer
     return coprofile_of(layout.stride) if isinstance(layout, Layout) else 0
 
 
 def offset_bounds(shape: Tree, stride: Tree) -> tuple[int, int]:
-    """The (lowest, highest) offset of bare integer trees, exact for numbers of any size.
+    """Return the (lowest, highest) offset for trees of bare integers of any magnitude.
 
     >>> offset_bounds((4, 8), (-1, 4))
     (-3, 28)
@@ -352,7 +352,7 @@ def offset_bounds(shape: Tree, stride: Tree) -> tuple[int, int]:
 
 
 def domain_size(thing: LayoutLike) -> int:
-    """Elements of a layout, composed layout or tensor of known numbers, without evaluating it.
+    """Return the number of elements of a layout, composed layout or tensor with known numbers, without evaluating it.
 
     >>> domain_size(Layout((4, 8), (0, 0)))
     32
@@ -361,12 +361,12 @@ def domain_size(thing: LayoutLike) -> int:
 
 
 def _vectors(shape: Tree, stride: Tree, kind: IntType) -> list[Offsets]:
-    """The offsets of each mode of integer trees. Their outer sum gives the offsets of all elements."""
+    """Return the offsets of each mode, as one vector per mode. Their outer sum is the array of all offsets."""
     return [_vector(size, step, kind) for size, step in zip(modes(shape), modes(stride), strict=True)]
 
 
 def _vector(size: Tree, step: Tree, kind: IntType) -> Offsets:
-    """The offsets of one mode."""
+    """Return the offsets of one mode as a vector."""
     if type(size) is not tuple:
         return _run(size, step, kind)  # type: ignore[arg-type]
     sizes, steps = map(modes, coalesced(size, step))
@@ -377,7 +377,7 @@ def _vector(size: Tree, step: Tree, kind: IntType) -> Offsets:
 
 
 def _run(size: int, step: int, kind: IntType) -> Offsets:
-    """0, step, 2 step, ...: `size` numbers."""
+    """Return the `size` numbers 0, step, 2 * step, ..."""
     if step == 0 or abs(size * step) > _EXACT:
         return np.arange(size, dtype=kind) * kind.type(step)
     return np.arange(0, size * step, step, dtype=kind)
@@ -389,7 +389,7 @@ of the time."""
 
 
 def _fill(table: Offsets, shape: Tree, stride: Tree, kind: IntType) -> None:
-    """The outer sum of the vectors of the modes, written in place; modes of stride 0 add nothing."""
+    """Write the outer sum of the modes' vectors into `table`; modes of stride 0 are omitted."""
     along: list[Offsets] = []
     behind = table.ndim
     for size, step in zip(modes(shape), modes(stride), strict=True):
@@ -403,8 +403,8 @@ def _fill(table: Offsets, shape: Tree, stride: Tree, kind: IntType) -> None:
 
 
 def _grid(shape: Tree, stride: Tree, kind: IntType, swizzle: Swizzle | None = None, start: int = 0) -> Offsets:
-    """All offsets of integer trees: the outer sum of one vector per mode. With a swizzle (no negative offsets here),
-    the swizzle of start + that sum."""
+    """Return all offsets for trees of integers: the outer sum of one vector per mode. With a swizzle, for which no
+    offset may be negative, swizzle start + the sum."""
     vectors = _vectors(shape, stride, kind)
     if not vectors:
         return np.zeros((), kind)
@@ -453,25 +453,26 @@ def _check_size(shape: Tree, layout: LayoutLike) -> None:
 def offsets(
     layout: LayoutLike, coords: Coordinates = None, dtype: DTypeLike | None = None, *, of: str = "memory"
 ) -> Offsets:
-    """All offsets of a layout, or those at given coordinates, as a numpy array.
+    """Return all offsets of a layout, or the offsets at given coordinates, as a numpy array.
 
     Args:
         layout: a Layout, a ComposedLayout (swizzled or not), or a tensor, whose layout is used. Its numbers must be
             known.
-        coords: None for the domain; an integer array or list of 1-D coordinates; a list of coordinate tuples;
-            or a tuple with an integer or an array per mode (nested where the shape is), which broadcast.
+        coords: None for all coordinates; an integer array or list of 1-D coordinates; a list of coordinate tuples; or a
+            tuple with an integer or an array per mode (nested where the shape is nested), which are broadcast.
         dtype: integer type of the result, default int64; `object` gives exact Python ints.
         of: selects one of the two functions of a swizzle on bytes, which has `smem_ptr_flag` as its offset or belongs
-            to a swizzled shared-memory pointer. "memory" gives the elements that an access reaches, so that
-            `tile[offsets(layout)]` is the tile; "call" gives the value of `layout(coord)`, as in C++.
+            to a swizzled shared-memory pointer. With "memory", the offsets are those of the elements that an access
+            reaches, so that `tile[offsets(layout)]` is the tile; with "call", they are the values of `layout(coord)`,
+            as in C++.
     Returns:
-        Without coords, shape (size<0>, size<1>, ...), in elements. With coords, their broadcast shape. Basis strides
-        add one trailing axis: the flattened coordinate, one entry per codomain axis. Strides of any other module give
-        an array of objects.
+        An array of offsets in elements. Its shape is (size<0>, size<1>, ...), or the broadcast shape of `coords`. Basis
+        strides add one trailing axis, with one entry per codomain axis: the flattened coordinate. For strides of any
+        other kind, it is an array of objects.
     Raises:
-        InvalidTypeError: symbols, booleans, floats; InvalidValueError: an offset that dtype can't hold, or more than
-            2**28 elements; CoordinateError: coords do not fit the shape; LayoutError: the address of a swizzled pointer
-            is not a start of its swizzle's pattern.
+        InvalidTypeError: the layout has symbols, or `coords` has booleans or floats. InvalidValueError: an offset does
+            not fit in `dtype`, or there are more than 2**28 elements. CoordinateError: `coords` does not fit the shape.
+            LayoutError: the address of a swizzled pointer is not a multiple of the period of its swizzle.
 
     >>> offsets(Layout((2, 3), (3, 1))).tolist()
     [[0, 1, 2], [3, 4, 5]]
@@ -519,7 +520,8 @@ MAX_SEARCHED = 1 << 26
 
 
 def is_stride_separable(flat: list[tuple[int, int]]) -> bool:
-    """Is each stride larger than the reach of all smaller ones? (pairs (size, stride), any order)
+    """Return whether each stride exceeds the largest offset of all modes with smaller strides. `flat` lists pairs
+    (size, stride) in any order.
 
     >>> is_stride_separable([(8, 1), (4, 8)]), is_stride_separable([(3, 2), (2, 3)])
     (True, False)
@@ -533,18 +535,18 @@ def is_stride_separable(flat: list[tuple[int, int]]) -> bool:
 
 
 def coordinates(layout: LayoutLike, values: ArrayLike, *, of: str = "memory") -> Offsets:
-    """For each of the given offsets, the coordinate at which a layout has it.
+    """Return, for each of the given offsets, the coordinate at which a layout has it.
 
     Args:
         layout: an injective Layout or ComposedLayout with known numbers.
-        values: integer array of offsets. For basis strides it has one trailing axis of codomain coordinates.
+        values: integer array of offsets. For basis strides, its last axis has one entry per codomain axis.
         of: selects the function of a swizzle on bytes, as in `offsets`.
     Returns:
-        int64 array with one trailing axis: one integer per mode of the layout (colexicographic within a nested one),
-        so that `offsets(layout, tuple(numpy.moveaxis(result, -1, 0)))` gives `values` back; for a layout whose shape
-        is a number, `offsets(layout, result[..., 0])`.
+        An int64 array with one more axis, which has one integer per mode of the layout (colexicographic within a nested
+        mode), so that `offsets(layout, tuple(numpy.moveaxis(result, -1, 0)))` equals `values`. For a layout whose shape
+        is an integer, `offsets(layout, result[..., 0])` equals `values`.
     Raises:
-        LayoutError: the layout is not injective, or it does not reach an offset.
+        LayoutError: the layout is not injective, or it never gives one of the offsets.
 
     >>> coordinates(Layout((4, (2, 3)), (6, (3, 1))), [0, 11, 23]).tolist()
     [[0, 0], [1, 5], [3, 5]]
@@ -589,7 +591,7 @@ def coordinates(layout: LayoutLike, values: ArrayLike, *, of: str = "memory") ->
 def _divided(
     layout: Layout | ComposedLayout, shape: Tree, steps: list[list[int]], inner: Offsets, wanted: Offsets
 ) -> Offsets:
-    """Each offset decomposed by the strides of each axis, the largest first."""
+    """Decompose each offset by the strides of each axis, the largest stride first."""
     sizes = leaves(shape)
     index: list[Any] = [np.zeros((), np.int64)] * len(sizes)
     basis = _value_profile(layout) != 0
@@ -629,7 +631,7 @@ def _require(reached: NDArray[numpy.bool_], layout: LayoutLike, wanted: Offsets,
 
 
 def _searched(layout: Layout | ComposedLayout, wanted: Offsets) -> Offsets:
-    """Each offset looked up among all offsets of the layout, sorted."""
+    """Look up each offset among all offsets of the layout, which are sorted first."""
     count = domain_size(layout)
     if count > MAX_SEARCHED:
         raise LayoutError(

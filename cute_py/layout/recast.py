@@ -1,18 +1,20 @@
-"""Recast: count the same bytes in other units. Also swizzles, which act on bytes or on elements.
+"""Recast layouts, which count the same bytes in other units, and swizzles, which act on bytes or on elements.
 
-upcast(L, n)     units n times as large: the contiguous mode gets n times shorter, other strides n times smaller
+upcast(L, n)     units n times as large: the contiguous mode becomes n times shorter, other strides n times smaller
 downcast(L, n)   units n times as small
-recast_layout    from one element type to another; for widths like 6 and 8 bits, up by 3 parts, then down by 4
+recast_layout    from one element type to another; from 8 to 6 bits, for example, upcast by 3, then downcast by 4
 
-The hardware XORs bits of a byte address. CuTe writes such a swizzle with a placeholder for a pointer that is not set
-yet. If the tile starts at the start of the swizzle's pattern, the same function can count elements:
+The hardware swizzles bits of a byte address. CuTe prints such a swizzle with a placeholder for the shared-memory
+pointer, which is not set yet. If the tile starts where the swizzle's pattern starts, a swizzle of element offsets has
+the same effect:
 
-    Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)      on bytes, as the pointer does it
-    Sw<3,3,3> o _0 o (_8,_64):(_64,_1)                        on elements of 16 bits: one bit less stays
+    Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)      on bytes, as the pointer swizzles
+    Sw<3,3,3> o _0 o (_8,_64):(_64,_1)                        on 16-bit elements: the base is one bit lower
 
-C++ has both functions of a flagged layout: its call applies Sw<3,4,3> to element offsets unchanged, while print_layout,
-and every access through a pointer, use the second. Here a call is C++'s call, and every function that indexes memory
-(`offsets`, `bank_conflicts`, `make_tensor` of an array, pictures) uses the second.
+C++ uses both functions for a layout with such a placeholder (a flagged layout): a call applies Sw<3,4,3> to element
+offsets, while print_layout and every access through a pointer use the second function. In cute_py, a call does the same
+as in C++, and every function that indexes memory (`offsets`, `bank_conflicts`, `make_tensor` of an array, pictures)
+uses the second.
 Source: cute/layout.hpp, cute/pointer_flagged.hpp.
 """
 
@@ -57,15 +59,14 @@ OneLayout = TypeVar("OneLayout", bound=Layout | ComposedLayout)
 def _recast(
     rule: Callable[[Leaf, Leaf, Int], tuple[Leaf, Leaf]], shape: Tree, stride: Tree, n: Int
 ) -> tuple[Tree, Tree]:
-    """Apply the rule of one mode, (size, integer stride, n) -> (size, stride), to every mode; for a basis stride, to
-    its value."""
+    """Apply a rule (size, integer stride, n) -> (size, stride) to every mode, with the value of a basis stride."""
     if type(shape) is tuple:
         pairs = [_recast(rule, s, d, n) for s, d in zip(shape, modes(stride), strict=True)]
         return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
     if type(stride) in KNOWN or is_symbolic(stride):
         return rule(shape, stride, n)
     if not hasattr(stride, "with_value"):
-        raise InvalidTypeError(f"can't recast a layout with stride {stride}")
+        raise InvalidTypeError(f"recast requires integer or basis strides, got {stride}")
     size, step = rule(shape, as_leaf(stride.value), n)  # type: ignore[union-attr]
     return size, as_leaf(stride.with_value(step))
 
@@ -89,7 +90,7 @@ def upcast(layout: Recast, n: SupportsIndex) -> Recast: ...
 @overload
 def upcast(layout: int, n: SupportsIndex) -> int: ...
 def upcast(layout: LayoutLike | Swizzle | int, n: SupportsIndex) -> LayoutLike | Swizzle | int:
-    """The layout counted in units of n elements.
+    """Return the layout counted in units of n elements.
 
     Raises:
         StaticAssertError: 'Divisibility condition': a static stride neither divides n nor is divided by it.
@@ -117,7 +118,7 @@ def downcast(layout: Recast, n: SupportsIndex) -> Recast: ...
 @overload
 def downcast(layout: int, n: SupportsIndex) -> int: ...
 def downcast(layout: LayoutLike | Swizzle | int, n: SupportsIndex) -> LayoutLike | Swizzle | int:
-    """The layout counted in units of 1/n element.
+    """Return the layout counted in units of 1/n element.
 
     Raises:
         StaticAssertError: 'Downcast requires adjacent elements': no stride is a static 1.
@@ -142,7 +143,7 @@ def downcast(layout: LayoutLike | Swizzle | int, n: SupportsIndex) -> LayoutLike
 def _recast_composed(
     operation: Callable[..., LayoutLike | Swizzle | int], layout: LayoutLike | Swizzle, n: int
 ) -> Swizzle | ComposedLayout:
-    """Upcast or downcast a swizzle by its own method, or the parts of a composed layout."""
+    """Upcast or downcast a swizzle, or the three parts of a composed layout."""
     name = operation.__name__
     if isinstance(layout, Swizzle):
         return layout.upcast(n) if operation is upcast else layout.downcast(n)
@@ -155,7 +156,7 @@ def _recast_composed(
 
 
 def bits_of(kind: DTypeLike | int) -> int:
-    """Bits of an element type, or the number of bits itself."""
+    """Return the width of an element type in bits. A number of bits is returned unchanged."""
     if isinstance(kind, int) and not isinstance(kind, bool):
         return expect_integer(kind, "the width of an element", 1, unit="bits")
     return as_dtype(kind).bits
@@ -170,12 +171,12 @@ def recast_layout(
     old: DTypeLike | int | None = None,
     new: LayoutLike | Swizzle | DTypeLike | int | None = None,
 ) -> LayoutLike | Swizzle:
-    """The layout counted in elements of another type.
+    """Return the layout counted in elements of another type.
 
     Args:
         layout: layout, swizzle or composed layout, in elements of `old`.
-        old, new: element types (anything `as_dtype` takes), or their bits. The function also accepts C++'s order `(old,
-            new, layout)`.
+        old, new: element types (any object that `as_dtype` accepts), or their widths in bits. The arguments may also
+            have C++'s order `(old, new, layout)`.
 
     >>> print(recast_layout(Layout((Int(8), Int(64)), (Int(64), Int(1))), "float16", "float32"))
     (_8,_32):(_32,_1)
@@ -197,10 +198,11 @@ BYTE = 8
 
 
 class SmemPtrFlag(Int):
-    """C++'s smem_ptr_flag_bits<B>: a static 0 in place of a shared-memory pointer that is not set yet.
+    """C++'s smem_ptr_flag_bits<B>: a static 0 as the placeholder of a shared-memory pointer that is not set yet.
 
-    In `Sw<B,M,S> o smem_ptr_flag(bits) o layout` the swizzle acts on bytes. The flag's value is the start of a tile
-    within the swizzle's pattern, in elements. C++ has no such text, because its tiles keep their pointer.
+    In `Sw<B,M,S> o smem_ptr_flag(bits) o layout`, the swizzle acts on bytes. The value of the flag is the position at
+    which a tile starts in the swizzle's pattern, in elements. C++ never prints a value other than 0, because its tiles
+    have a pointer.
 
     >>> print(smem_ptr_flag(16), smem_ptr_flag(16, 64))
     smem_ptr[16b](unset) smem_ptr[16b](unset)+64
@@ -237,7 +239,7 @@ class SmemPtrFlag(Int):
 
 
 def smem_ptr_flag(bits: int, offset: int = 0) -> SmemPtrFlag:
-    """An unset shared-memory pointer to elements of `bits` bits, moved by `offset` elements.
+    """Make the placeholder of an unset shared-memory pointer to elements of `bits` bits, moved by `offset` elements.
 
     >>> print(ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), static(Layout((8, 64), (64, 1)))))
     Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)
@@ -251,14 +253,14 @@ def is_flagged(layout: Layout | ComposedLayout) -> TypeGuard[ComposedLayout]:
 
 
 def element_swizzle(swizzle: Swizzle, dtype: DTypeLike | int) -> Swizzle:
-    """The swizzle of element offsets that moves elements as `swizzle` moves the bytes of their addresses.
+    """Return the swizzle of element offsets that has the effect of `swizzle` on byte addresses.
 
     Args:
         swizzle: a swizzle on bytes, as on a shared-memory pointer.
-        dtype: the element type, or its bits: a power of two.
+        dtype: the element type, or its width in bits; the width must be a power of two.
     Raises:
         StaticAssertError: the width is not a power of two.
-        LayoutError: the swizzle moves bytes within an element; no swizzle of elements can do that.
+        LayoutError: the swizzle moves bytes within an element, which no swizzle of elements can do.
 
     >>> print(element_swizzle(Swizzle(3, 4, 3), "float16"), element_swizzle(Swizzle(2, 4, 3), 4))
     Sw<3,3,3> Sw<2,5,3>
@@ -267,11 +269,11 @@ def element_swizzle(swizzle: Swizzle, dtype: DTypeLike | int) -> Swizzle:
 
 
 def byte_swizzle(swizzle: Swizzle, dtype: DTypeLike | int) -> Swizzle:
-    """The swizzle of byte addresses that moves elements as `swizzle` moves their offsets.
+    """Return the swizzle of byte addresses that has the effect of `swizzle` on element offsets.
 
     Args:
         swizzle: a swizzle on element offsets, as in `Sw<B,M,S> o 0 o layout`.
-        dtype: the element type, or its bits: a power of two.
+        dtype: the element type, or its width in bits; the width must be a power of two.
     Raises:
         StaticAssertError: the width is not a power of two.
         LayoutError: the swizzle moves elements within a byte.
@@ -283,7 +285,7 @@ def byte_swizzle(swizzle: Swizzle, dtype: DTypeLike | int) -> Swizzle:
 
 
 def _whole(swizzle: Swizzle, units: str, bits: int, within: str, new_bits: int, dtype: DTypeLike | int) -> Swizzle:
-    """The recast swizzle, if all of its bits remain."""
+    """Return the recast swizzle, or raise a LayoutError if it loses some of its bits."""
     found: Swizzle = recast_layout(expect(swizzle, Swizzle, f"a swizzle of {units}"), bits, new_bits)
     if swizzle.bits and found.bits != swizzle.bits:
         facts = {f"swizzle, on {units}": swizzle, "element": f"{bits_of(dtype)} bits"}
@@ -292,8 +294,8 @@ def _whole(swizzle: Swizzle, units: str, bits: int, within: str, new_bits: int, 
 
 
 def as_position_independent_swizzle_layout(layout: OneLayout) -> OneLayout:
-    """A flagged layout counted in elements, for a tile that starts at the start of the swizzle's pattern. Any other
-    layout is returned unchanged.
+    """Convert a layout with an unset pointer to one whose swizzle acts on elements, for a tile that starts where the
+    swizzle's pattern starts. Any other layout is returned unchanged.
 
     >>> tile = static(Layout((8, 64), (64, 1)))
     >>> print(as_position_independent_swizzle_layout(ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), tile)))
@@ -306,10 +308,10 @@ def as_position_independent_swizzle_layout(layout: OneLayout) -> OneLayout:
 
 
 def memory_layout(thing: LayoutLike, of: str = "memory") -> Layout | ComposedLayout:
-    """The layout that an access to memory uses; with `of="call"`, the layout that a call uses.
+    """Return the layout that memory accesses through `thing` use; with `of="call"`, the layout that a call uses.
 
     Raises:
-        LayoutError: a swizzled pointer does not start at the start of its swizzle's pattern.
+        LayoutError: the address of a swizzled pointer is not a multiple of the period of its swizzle.
     """
     expect_choice(of, ("memory", "call"), "of")
     engine: Any = getattr(thing, "engine", None)
@@ -331,8 +333,8 @@ def memory_layout(thing: LayoutLike, of: str = "memory") -> Layout | ComposedLay
 
 
 def slice_flagged(layout: ComposedLayout, coord: Coordinate) -> ComposedLayout:
-    """Slice a flagged layout as memory. The flag holds the offset of the modes that `coord` fixes, modulo the swizzle's
-    pattern. Complete patterns are dropped, as slicing a layout drops its offset."""
+    """Slice a layout with an unset pointer as memory. The value of the new placeholder is the offset of the modes that
+    `coord` fixes, modulo the period of the swizzle. Complete periods are dropped, as in slicing a layout."""
     kept, fixed = slice_parts(coord, layout.inner)
     if not isinstance(fixed, int):
         raise InvalidTypeError(
@@ -347,8 +349,7 @@ def slice_flagged(layout: ComposedLayout, coord: Coordinate) -> ComposedLayout:
 
 
 def max_alignment(layout: LayoutLike | Swizzle) -> Int | int:
-    """The largest N for which upcast(layout, N) is legal, judged by its static sizes and strides; for a tensor, N is in
-    bits.
+    """Return the largest N for which the static sizes and strides allow upcast(layout, N); for a tensor, N is in bits.
 
     >>> print(max_alignment(Layout((Int(8), Int(64)), (Int(64), Int(1)))))
     _512

@@ -1,10 +1,11 @@
-"""The steps of an operation: frozen records with the values, each with a sentence.
+"""The steps of an operation, as frozen records, each with a sentence and its values.
 
     for step in steps(composition, A, B): print(step)
 
-The operations supply the numbers: the loop of an operation returns its decisions step by step with its result (see
-`composed_by_steps`). This module turns the numbers into sentences; `_SENTENCES` has one for each rule. Tilers, divides
-and products are split into modes as the operations split them. The last step's `result` is the operation's own result.
+The operations supply the values: an operation returns the decisions of its loop with its result (see
+`composed_by_steps`). This module makes a sentence of each decision; `_SENTENCES` has a function for each rule. Divides
+and products, and operations with tilers, are split into modes as the operations split them. The `result` of the last
+step is the result of the operation.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ from cute_py.layout.trees import is_underscore, modes
 class Step:
     """One step of an operation.
 
-    `rule` names it ('merge', 'step over', 'walk', ...), `text` is a sentence with its numbers, `values` holds the
-    numbers, `result` is the layout or mode that the step produces, if any.
+    `rule` is the name of the step ('merge', 'step over', 'walk', ...), `text` a sentence with its numbers, and `values`
+    a mapping of names to these numbers. `result` is the layout or mode that the step produces, or None.
 
     >>> Step("merge", "modes 0 and 1 merge", {"stride": 4})
     Step(rule='merge', text='modes 0 and 1 merge', values={'stride': 4}, result=None)
@@ -72,7 +73,7 @@ def _step(rule: str, text: str, result: LayoutLike | None = None, /, **values: i
 
 
 def _named(**values: Leaf) -> Numbers:
-    """The numbers of a step by name."""
+    """Map names to the numbers of a step, with blanks instead of underscores in the names."""
     return {name.replace("_", " "): x for name, x in values.items()}  # type: ignore[misc]
 
 
@@ -111,7 +112,7 @@ def _scale(size: Leaf, step: Leaf, s: Leaf, d: Leaf) -> Sentence:
 
 
 def _passed(text: str) -> Callable[..., Sentence]:
-    """The sentences for a mode of the left side from which nothing is taken."""
+    """Return a function that makes the sentence for a mode of the left side from which nothing is taken."""
 
     def sentence(i: int, s: Leaf, d: Leaf, step: Leaf, left: Value, following: Value, static: bool) -> Sentence:
         next_step = leaf_of(following, static)
@@ -167,7 +168,7 @@ def _follow_left(i: int, s: Leaf, d: Leaf, reached: Leaf, start: Leaf, gap: Leaf
 
 
 def _of_mode(text: str) -> Callable[..., Sentence]:
-    """The sentences of an inverse, with the mode, its stride, the offsets reached and the mode's start."""
+    """Return a function that makes a sentence of an inverse: the mode, its stride, the offsets reached, its start."""
 
     def sentence(i: int, s: Leaf, d: Leaf, reached: Leaf, start: Leaf) -> Sentence:
         shown = text.format(mode_text(s, d), leaf_text(d), leaf_text(reached), leaf_text(start))
@@ -202,7 +203,7 @@ _SENTENCES: Mapping[str, Callable[..., Sentence]] = MappingProxyType(
 
 
 def _sentences(done: Iterable[tuple[str, tuple[Any, ...]]]) -> list[Step]:
-    """The steps that an operation returned, each with its sentence."""
+    """Convert the decisions that an operation returned to steps with sentences."""
     out = []
     for rule, numbers in done:
         text, values = _SENTENCES[rule](*numbers)
@@ -347,7 +348,7 @@ _STEPS: Mapping[Operation, Callable[..., list[Step]]] = MappingProxyType(
 
 
 def explained() -> tuple[Operation, ...]:
-    """The operations that `steps` can explain.
+    """Return the operations that `steps` can explain.
 
     >>> [operation.__name__ for operation in explained()][:3]
     ['coalesce', 'composition', 'complement']
@@ -356,10 +357,10 @@ def explained() -> tuple[Operation, ...]:
 
 
 def steps(operation: Operation, *operands: Tiler | LayoutLike) -> tuple[Step, ...]:
-    """The steps of `operation(*operands)`. The `result` of the last step is the result of the operation.
+    """Return the steps of `operation(*operands)`. The `result` of the last step is the result of the operation.
 
     Raises:
-        InvalidTypeError: the operation has no recorded steps. Errors of the operation itself pass through.
+        InvalidTypeError: `steps` can't explain this operation. Errors of the operation itself are not changed.
 
     >>> for step in steps(coalesce, Layout((Int(2), (Int(1), Int(6))), (Int(1), (Int(6), Int(2))))):
     ...     print(step)

@@ -1,19 +1,19 @@
-"""Swizzle<B,M,S>: XOR B bits of an offset with the B bits that lie S positions above them.
+"""Swizzle<B,M,S>: XOR B bits of an offset with the B bits that are S positions above them.
 
-    0b xxx YYY xxx ZZZ xxxx        M = 4 low bits stay (Sw<3,4,3>: ZZZ = bits 4..6, YYY = bits 7..9)
-                   ^^^             Z ^= Y; applying it twice gives the offset back
+    0b xxx YYY xxx ZZZ xxxx        the M = 4 lowest bits are not changed (Sw<3,4,3>: ZZZ = bits 4..6, YYY = bits 7..9)
+                   ^^^             Z ^= Y; a second application restores the offset
 
 A swizzle is linear over F2. By itself it is not a layout; `composition(swizzle, layout)` gives the composed layout
 `Sw<B,M,S> o 0 o layout`.
 
-Slicing a swizzled layout fixes some of its modes. If the kept modes move no pair of bits that are swizzled together,
-the swizzle only adds or subtracts constants: it decays to a plain layout whose strides have signs that depend on the
-fixed part. Otherwise the swizzle stays, and the fixed part is added to the middle offset.
+Slicing a swizzled layout fixes some of its modes. If the kept modes never change both bits of a pair that is XORed, the
+swizzle only adds or subtracts constants: the slice is then a plain layout, and the signs of its strides depend on the
+fixed modes. Otherwise the slice keeps the swizzle, and the fixed modes add to the offset in the middle.
 
     Sw<2,0,3> o 0 o (8,8):(8,1)  at row 3   ->   ((4,2)):((-1,4)), offset 27
 
-If the fixed modes have run-time sizes or strides, the swizzle stays (C++ does not compile that). An offset of static
-and run-time bits, which C++ prints as `M_0|(8&8)=8`, is a plain int here.
+If the fixed modes have run-time sizes or strides, which C++ does not compile, the slice keeps the swizzle. An offset
+with both static and run-time bits, which C++ prints as `M_0|(8&8)=8`, is a plain int in cute_py.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 def _projection(bits: int, base: int, span: int, strides: tuple[int, int, int, int, int]) -> Layout:
-    """The offset's bit fields (low, Z or Y, between, Y or Z, high) scaled by `strides`."""
+    """Return a layout that scales the bit fields of an offset (low, Z or Y, between, Y or Z, high) by `strides`."""
     return make(static((1 << base, 1 << bits, 1 << (span - bits), 1 << bits, 1)), static(strides))
 
 
@@ -56,7 +56,7 @@ def _field_strides(bits: int, base: int, span: int) -> tuple[int, int, int, int,
 
 
 def active_bits(swizzle: Swizzle, layout: Layout) -> int:
-    """The swizzled bits that a static layout can reach."""
+    """Return a mask of the Y and Z bits of a swizzle that the offsets of a static layout can have."""
     b, m, s = swizzle.bits, swizzle.base, abs(swizzle.shift)
     one, low, _, high, _ = _field_strides(b, m, s)
     only = compose_layouts(_projection(b, m, s, (0 * one, low, 0, high, 0)), layout)
@@ -65,8 +65,8 @@ def active_bits(swizzle: Swizzle, layout: Layout) -> int:
 
 
 def _mixed_offset(only: Layout, coord: Tree) -> tuple[int, int]:
-    """The offset of the modes that a coordinate fixes, and a mask of the bits that are known only at run time. Each
-    mode contributes the bits that it can have; a coordinate beyond the shape loses its other bits, as in C++."""
+    """Return the offset of the modes that a coordinate fixes, and a mask of the bits that are known only at run time.
+    As in C++, a coordinate beyond the shape contributes only the bits that coordinates within it can have."""
     value = mask = 0
     natural = leaves(idx2crd_colex(coord, only.shape))
     for c, s, d in zip(natural, leaves(only.shape), leaves(only.stride), strict=True):
@@ -82,8 +82,8 @@ def _is_static(layout: Layout) -> bool:
 
 
 def _slices_to_layout(swizzle: Swizzle, anti: Layout, sliced: Layout) -> bool:
-    """May the swizzle be dropped from kept modes with run-time numbers? C++ always drops it, without regard to their
-    values; here it stays if dropping it would change the function."""
+    """Return whether the swizzle can be dropped for kept modes with run-time numbers. C++ always drops it, whatever
+    their values; cute_py keeps it if dropping it would change the function."""
     if not all(isinstance(x, int) for tree in (sliced.shape, sliced.stride) for x in leaves(tree)):
         return False
     layout = make(static(sliced.shape), static(sliced.stride))
@@ -96,17 +96,17 @@ def _slices_to_layout(swizzle: Swizzle, anti: Layout, sliced: Layout) -> bool:
 
 
 def _most(modes: Sequence[tuple[int, int]], bits: int) -> int:
-    """An upper bound of the sum of modes with positive strides in the lowest `bits` bits."""
+    """Return an upper bound on the sum of the lowest `bits` bits of all modes, which must have positive strides."""
     field = 1 << bits
     return sum(min((s - 1) * d, field - min(d & -d, field)) for s, d in modes)
 
 
 def _adds_by_fields(swizzle: Swizzle, value: int, passed: int, sliced: Layout, decays: bool) -> bool:
-    """Does the swizzle act independently on the bits of `value` and of `sliced`?
+    """Return whether the swizzle acts independently on the bits of `value` and of `sliced`.
 
-    In C++ the swizzle reads the part `value` of the fixed modes, and the rest, `passed`, is added afterwards. C++ does
-    not check whether a sum carries from one bit field to the next; a carry makes the slice another function. This check
-    is sufficient, but refuses some harmless overlaps of bits.
+    In C++, the swizzle reads one part of the fixed modes' offset, `value`, and the other part, `passed`, is added
+    afterwards. C++ does not check whether a sum carries from one bit field to the next. A carry makes the slice a
+    different function. This check excludes that, but also refuses some harmless overlaps of bits.
     """
     known = zip(*([value_of(x) for x in leaves(tree)] for tree in (sliced.shape, sliced.stride)), strict=True)
     moving = [(s, d) for s, d in known if s > 1 and d]
@@ -139,8 +139,8 @@ _MOST_FOLDED = 4096
 
 
 def _folds(plain: Layout, sliced: Layout) -> bool:
-    """Is the composition of `plain`, whose sizes are powers of two, with each kept mode `plain` of that mode? C++ does
-    not check this: a mode of 3 or 6 elements, for example, may cross a mode of `plain`."""
+    """Return whether composing `plain`, whose sizes are powers of two, with each kept mode gives the composed function.
+    C++ does not check this, although a mode of 3 or 6 elements, for example, may cross a mode of `plain`."""
     low, whole = value_of(leaves(plain.shape)[0]), value_of(product_of(plain.shape))
     for s, d in zip(map(value_of, leaves(sliced.shape)), map(value_of, leaves(sliced.stride)), strict=True):
         if s & s - 1 == d & d - 1 == 0 or 0 <= (s - 1) * d < low or d % whole == 0:
@@ -157,7 +157,7 @@ def _folds(plain: Layout, sliced: Layout) -> bool:
 
 
 def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Leaf, inner: Layout) -> Sliced:
-    """(sliced layout, offset) of `swizzle o offset o inner` at a coordinate with `_`."""
+    """Slice `swizzle o offset o inner` at a coordinate with `_`: return (sliced layout, offset)."""
     b, m, span = swizzle.bits, swizzle.base, abs(swizzle.shift)
     one, low, between, high, top = _field_strides(b, m, span)
     anti = _projection(b, m, span, (one, 0, between, 0, top))
@@ -168,7 +168,7 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Leaf, inner: Lay
     fixed = as_leaves(dice_tree(coord, coord))  # type: ignore[arg-type]
 
     def whole() -> Sliced:
-        """The slice with the swizzle unchanged; a swizzle without bits is dropped."""
+        """Return the slice with the swizzle unchanged; a swizzle of 0 bits is dropped."""
         kept, left = slice_parts(coord, inner)
         there: Any = plus(offset, left)
         return (ComposedLayout(swizzle, there, kept), Int(0)) if b else (kept, there)
@@ -200,7 +200,7 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Leaf, inner: Lay
         mask = ~0
 
     def known(bit_value: int, bits: int) -> Leaf:
-        """A static number if no run-time bit affects it."""
+        """Return a number, which is static if no run-time bit affects it."""
         return leaf_of(bit_value, not mask & bits)
 
     if not decays:
@@ -242,15 +242,15 @@ def _checked_swizzle(bits: SupportsIndex, base: SupportsIndex, shift: SupportsIn
 
 
 class Swizzle:
-    """The functor Sw<bits,base,shift>: call it with an int, an `Int`, a numpy array or a layout. Immutable, hashable.
+    """The function Sw<bits,base,shift> of an int, an `Int`, a numpy array or a layout; immutable and hashable.
 
     Args:
-        bits: B, how many bits are XORed; 0 is the identity.
-        base: M, how many low bits stay.
-        shift: S, the distance from the Z bits up to the Y bits; if negative, Y lies below Z. At least B in magnitude.
-            Default B.
+        bits: B, the number of bits that are changed by XOR; with 0, the swizzle is the identity.
+        base: M, the number of low bits that are not changed.
+        shift: S, the distance from the Z bits up to the Y bits, at least B in magnitude; if negative, Y is below Z. The
+            default is B.
     Raises:
-        StaticAssertError: negative bits or base, or |shift| < bits.
+        StaticAssertError: bits or base is negative, or |shift| < bits.
 
     >>> sw = Swizzle(2, 0, 3)
     >>> print(sw, sw(9), sw(Int(9)))
@@ -283,12 +283,12 @@ class Swizzle:
 
     @property
     def yyy_mask(self) -> int:
-        """The bits that are read."""
+        """A mask of the Y bits, which are read."""
         return self._yyy
 
     @property
     def zzz_mask(self) -> int:
-        """The bits that are changed."""
+        """A mask of the Z bits, which are changed."""
         return self._yyy >> self._shift if self._shift > 0 else self._yyy << -self._shift
 
     num_bits = property(lambda self: self.bits)
@@ -322,7 +322,7 @@ class Swizzle:
         raise wrong_type(f"{self} takes an integer, an integer array or a layout", offset)
 
     def of(self, offset: int) -> int:
-        """The swizzled offset of a plain int."""
+        """Return the swizzled offset for a plain int."""
         if type(offset) is not int:
             offset = expect_integer(offset, f"an offset under {self}")
         y = offset & self._yyy
@@ -344,12 +344,12 @@ class Swizzle:
         return self._of_wide(offsets)
 
     def _of_wide(self, offsets: NDArray[numpy.int64]) -> NDArray[numpy.int64]:
-        """Swizzle an array whose elements have room for every bit that is read or changed."""
+        """Swizzle an array whose element type is wide enough for every bit that is read or changed."""
         y = offsets & self.yyy_mask
         return offsets ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
 
     def _compose_with(self, other: Tiler, offset: Leaf | None) -> Layout | ComposedLayout:
-        """`self o other` for a swizzle or a layout; `self o offset o other` when an offset is given."""
+        """Return `self o other` for a swizzle or a layout; with an offset, `self o offset o other`."""
         if type(other) is Layout and offset is None and self._bits:
             return ComposedLayout(self, STATIC_ZERO, other)
         if isinstance(other, Swizzle):
@@ -361,7 +361,7 @@ class Swizzle:
         return composed_of(self, STATIC_ZERO if offset is None else offset, other)  # type: ignore[arg-type]
 
     def _composed_after(self, layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
-        """`layout o self` as `Sw' o layout`, if a Swizzle can express the bits after the layout."""
+        """Return `layout o self` as `Sw' o layout`, where Sw' swizzles the bits to which `layout` maps Y and Z."""
         y, z = as_leaf(layout(Int(self.yyy_mask))), as_leaf(layout(Int(self.zzz_mask)))
         if not (is_integer(y) and is_integer(z)):
             raise InvalidTypeError(
@@ -375,11 +375,11 @@ class Swizzle:
         return make_swizzle(self.yyy_mask ^ other.yyy_mask, self.zzz_mask ^ other.zzz_mask)
 
     def _slice_composed(self, coord: Coordinate, offset: Leaf, inner: Layout) -> Sliced:
-        """Slice `self o offset o inner`: (kept layout, offset); the layout is plain if the swizzle decays."""
+        """Slice `self o offset o inner`: return (kept layout, offset). The layout is plain if it needs no swizzle."""
         return slice_swizzled(self, coord, offset, inner)
 
     def _product_with(self, block: Layout, tiler: ComposedLayout) -> Layout | ComposedLayout:
-        """`logical_product(block, self o 0 o inner)`: self swizzles the copies as it swizzles the tiler's offsets."""
+        """Return `logical_product(block, self o 0 o inner)`: the copies are swizzled as the tiler's offsets are."""
         if not (isinstance(tiler.offset, Int) and tiler.offset == 0):
             raise StaticAssertError("Require Swizzle offset == 0.", {"tiler": tiler})
         layout = logical_product(block, tiler.inner)
@@ -396,12 +396,12 @@ class Swizzle:
     left_inverse = right_inverse
 
     def upcast(self, n: int) -> Swizzle:
-        """The swizzle of offsets that are counted in units n times as large."""
+        """Return the swizzle for offsets that are counted in units n times as large."""
         base = self.base - _log2(n)
         return Swizzle(self.bits, base, self.shift) if base >= 0 else Swizzle(max(self.bits + base, 0), 0, self.shift)
 
     def downcast(self, n: int) -> Swizzle:
-        """The swizzle of offsets that are counted in units 1/n as large."""
+        """Return the swizzle for offsets that are counted in units 1/n as large."""
         return Swizzle(self.bits, self.base + _log2(n), self.shift)
 
     def __eq__(self, other: object) -> bool:
@@ -430,7 +430,7 @@ def _log2(factor: SupportsIndex) -> int:
 
 
 def make_swizzle(y: int, z: int) -> Swizzle:
-    """The swizzle with these Y and Z bits.
+    """Return the swizzle with these masks of Y and Z bits.
 
     >>> print(make_swizzle(0b11000000, 0b00000110))
     Sw<2,1,5>
@@ -453,7 +453,7 @@ def make_swizzle(y: int, z: int) -> Swizzle:
 
 
 def get_swizzle_portion(layout: LayoutLike) -> Swizzle:
-    """The swizzle of a composed layout; for a plain layout, the identity Sw<0,4,3>, as in C++.
+    """Return the swizzle of a composed layout; for a plain layout, the identity Sw<0,4,3>, as in C++.
 
     >>> print(get_swizzle_portion(Layout(8)))
     Sw<0,4,3>
@@ -471,7 +471,7 @@ def _outer_swizzle(layout: ComposedLayout) -> Swizzle:
 
 
 def get_nonswizzle_portion(layout: LayoutLike) -> Layout:
-    """The layout under the swizzle, or the layout itself.
+    """Return the layout that a swizzle is composed with; for a plain layout, the layout itself.
 
     Raises:
         InvalidTypeError: the outer function of a composed layout is not a swizzle.

@@ -1,12 +1,13 @@
-"""Tiling: divides split a layout into tiles and the arrangement of the tiles; products repeat a layout (the block) over
-another layout. Both use the complement: the layout of the offsets that another layout does not reach.
+"""Tiling: a divide splits a layout into a tile and the arrangement of tiles; a product repeats a layout (the block) as
+another layout (the tiler) arranges it. Both use the complement of a layout: the offsets at which copies of it start, so
+that the copies fill a range of offsets.
 
-    complement(4:2, 24)  ->  (2,3):(1,8)       4:2 visits 0 2 4 6; its copies start at 0 1 8 9 16 17
+    complement(4:2, 24)  ->  (2,3):(1,8)       4:2 has the offsets 0 2 4 6; copies start at 0 1 8 9 16 17
 
-Guarantee: (filter(L), complement(L, n)) visits no offset twice, and the strides of the complement ascend. If every
-stride of L is a multiple of the end (stride * size) of the modes below it, every offset is visited up to the first
-multiple of the last end that holds n. Otherwise some offsets in between are never visited, as in C++: (2,3):(1,33)
-never visits 32.
+Guarantee: (filter(L), complement(L, n)) has no offset twice, and the strides of the complement ascend. If every stride
+of L is a multiple of the end (stride * size) of the mode with the next smaller stride, it has every offset below the
+first multiple of the last end that is at least n. Otherwise it lacks some offsets, as in C++; (2,3):(1,33), for
+example, has a gap at 32.
 
     logical_divide(L, tiler)   ((tile,rest), ...)         by mode where the tiler is a tuple
     zipped_divide              ((tile,tile),(rest,rest))
@@ -14,10 +15,10 @@ never visits 32.
     flat_divide                (tile,tile,rest,rest)
 
 logical_divide(A, B) = A o (B, complement(B, size(A))): the first mode moves within a tile, the second from tile to
-tile. If a tile does not divide the size, the count rounds up: the last tiles extend past the end.
+tile. If the tile does not divide the size, the number of tiles is rounded up, and the last tiles extend past the end.
 
-    logical_product(B, T)      (B, T')     T' = complement(B, size(B)*cosize(T)) o T: T's steps, over copies of B
-    zipped, tiled, flat_product            the same with other profiles
+    logical_product(B, T)      (B, T')     T' = complement(B, size(B)*cosize(T)) o T: the steps of T, in copies of B
+    zipped, tiled, flat_product            logical_product with other profiles
     blocked_product, raked_product         mode i of the result joins mode i of block and tiler, block or tiler first
     tile_to_shape                          a blocked product, given the shape of the result instead of the tiler
 """
@@ -88,7 +89,7 @@ Step: TypeAlias = "tuple[str, tuple[Any, ...]]"
 
 
 def _ascending(shape: Tree, stride: Tree) -> list[tuple[Any, Any]] | None:
-    """(stride, size) of the modes that move, the smallest stride first; None if the strides have no order."""
+    """Return (stride, size) of the modes that move, by ascending stride; None if the strides have no order."""
     moving = [
         (d, s)
         for s, d in zip(leaves(shape), leaves(stride), strict=True)
@@ -102,7 +103,7 @@ def _ascending(shape: Tree, stride: Tree) -> list[tuple[Any, Any]] | None:
 
 
 def complement_of(layout: Layout, target: Tree) -> Layout:
-    """The complement of a layout below a size, a shape, or a size for each codomain axis."""
+    """Return the complement of a layout up to a size, a shape, or a size for each codomain axis."""
     return complement_by_steps(layout, target)[0]
 
 
@@ -155,7 +156,7 @@ def complement_by_steps(layout: Layout, target: Tree) -> tuple[Layout, list[Step
 
 
 def _static_hint(layout: Layout, target: Tree) -> str | None:
-    """Hint to use `cute.static`, if it was tried and works."""
+    """Return a hint to use `cute.static` if static numbers have a complement; otherwise None."""
     if not has_numbers(layout):
         return None
     made = unless_refused(lambda: complement_of(static(layout), static(target)))
@@ -172,16 +173,16 @@ def _complement_by_axis(layout: Layout, profile: Tree, target: Tree) -> Layout:
 
 
 def complement(layout: LayoutLike, cotarget: Shaped | None = None) -> Layout:
-    """The layout of the offsets below `cotarget` that `layout` does not reach from 0.
+    """Return the layout of the start offsets of copies of `layout` that together fill 0 .. cotarget-1.
 
     Args:
-        cotarget: a size, a shape, or a layout (its shape is used); default: the layout's own cosize.
+        cotarget: a size, a shape, or a layout, whose shape is used; default: the cosize of `layout`.
     Raises:
         StaticAssertError: 'Non-injective Layout detected in complement.', 'Dynamic-stride complement only for rank-1
             layouts'.
 
-    If modes move along basis strides (which C++ does not compile), each codomain axis is complemented by itself. Then
-    `cotarget` has a size per axis, and mode i of the result moves along axis i.
+    If modes have basis strides (which C++ does not compile), each codomain axis has a complement of its own. Then
+    `cotarget` has one size per axis, and mode i of the result moves along axis i.
 
     >>> print(complement(Layout(Int(4), Int(2)), Int(24)))
     (_2,_3):(_1,_8)
@@ -204,7 +205,7 @@ def complement(layout: LayoutLike, cotarget: Shaped | None = None) -> Layout:
 
 
 def _by_mode(operation: Callable[[Layout, Tiler], Layout], layout: Layout, tiler: tuple[Tiler, ...]) -> Layout:
-    """Apply the operation to each mode that the tiler has; the other modes stay."""
+    """Apply the operation to each mode for which the tiler has an item; the other modes do not change."""
     parts = modes_of(layout)
     if len(tiler) > len(parts):
         raise StaticAssertError(
@@ -215,7 +216,7 @@ def _by_mode(operation: Callable[[Layout, Tiler], Layout], layout: Layout, tiler
 
 @of_layouts
 def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
-    """Split every mode that the tiler names into (tile, rest).
+    """Split a layout, or every mode for which `tiler` has a tile, into (tile, rest).
 
     >>> print(logical_divide(Layout((Int(8), Int(8)), (Int(8), Int(1))), (Int(2), Int(4))))
     ((_2,_4),(_4,_2)):((_8,_16),(_1,_4))
@@ -232,14 +233,14 @@ def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
 
 
 def _sized(tiler: Tiler) -> Layout:
-    """A tiler as a layout. A named tuple is refused, because only a plain tuple tiles by mode."""
+    """Convert a size to a layout. A named tuple is refused, because only a plain tuple is a by-mode tiler."""
     if isinstance(tiler, tuple):
         raise wrong_type("a tiler must be a plain tuple, a size, a layout or `_`", tiler, hint="pass tuple(tiler)")
     return Layout(tiler)
 
 
 def zipped(layout: Layout, tiler: Tiler) -> Layout:
-    """Gather the first halves and the rests of a logical divide or product into two modes."""
+    """Regroup a logical divide or product into two modes: all first halves, and all second halves."""
     if type(layout) is not Layout:  # a product with a composed tiler
         raise InvalidTypeError(
             "zipped_product does not support a composed layout as tiler; use logical_product", {"layout": layout}
@@ -249,7 +250,7 @@ def zipped(layout: Layout, tiler: Tiler) -> Layout:
 
 @of_layouts
 def zipped_divide(layout: Layout, tiler: Tiler) -> Layout:
-    """((tile modes), (rest modes)).
+    """Divide a layout by a tiler, and group the result as ((tile modes), (rest modes)).
 
     >>> print(zipped_divide(Layout((Int(8), Int(8), Int(3))), (Int(2), Int(4))))
     ((_2,_4),(_4,_2,_3)):((_1,_8),(_2,_32,_64))
@@ -260,7 +261,7 @@ def zipped_divide(layout: Layout, tiler: Tiler) -> Layout:
 
 
 def unpacked(layout: Layout, first: bool, second: bool) -> Layout:
-    """A rank-2 layout with the modes of its halves laid out flat; a half of one mode stays unchanged."""
+    """Unpack the modes inside mode 0 (if `first`) and inside mode 1 (if `second`) of a rank-2 layout."""
 
     def spread(tree: Tree) -> Tree:
         a, b = modes(tree)
@@ -271,7 +272,7 @@ def unpacked(layout: Layout, first: bool, second: bool) -> Layout:
 
 @of_layouts
 def tiled_divide(layout: Layout, tiler: Tiler) -> Layout:
-    """((tile modes), rest, rest, ...).
+    """Divide a layout by a tiler, and arrange the result as ((tile modes), rest, rest, ...).
 
     >>> print(tiled_divide(Layout((Int(8), Int(8)), (Int(8), Int(1))), (Int(2), Int(4))))
     ((_2,_4),_4,_2):((_8,_1),_16,_4)
@@ -283,7 +284,7 @@ def tiled_divide(layout: Layout, tiler: Tiler) -> Layout:
 
 @of_layouts
 def flat_divide(layout: Layout, tiler: Tiler) -> Layout:
-    """(tile, tile, ..., rest, rest, ...).
+    """Divide a layout by a tiler, and arrange the result as (tile, tile, ..., rest, rest, ...).
 
     >>> print(flat_divide(Layout((Int(8), Int(8)), (Int(8), Int(1))), (Int(2), Int(4))))
     (_2,_4,_4,_2):(_8,_1,_16,_4)
@@ -294,8 +295,9 @@ def flat_divide(layout: Layout, tiler: Tiler) -> Layout:
 
 
 def ceil_div(a: Shaped, b: Shaped) -> Tree:
-    """(a + b - 1) / b for integers; by mode for tuples; if only a is a tuple, an integer b is divided through its
-    modes. If b has a layout, the shape of the tiles that cover a.
+    """Return the number of tiles of size b that cover a: (a + b - 1) / b for integers, mode by mode for tuples. If only
+    a is a tuple, an integer b is itself divided by each mode before it is passed to the next. For a layout in b, the
+    result is the shape of its complement in a.
 
     >>> print(ceil_div((Int(10), Int(7)), (Int(4), Int(7))), ceil_div(100, 8))
     (Int(3), Int(1)) 13
@@ -317,7 +319,7 @@ def ceil_div(a: Shaped, b: Shaped) -> Tree:
 
 
 def evenly_divides(a: Shaped, tiler: Shaped) -> Int | bool:
-    """Does a tiler of sizes and layouts divide the shape a without remainder?
+    """Return whether a tiler of sizes and layouts divides the shape a without remainder.
 
     >>> print(evenly_divides((Int(12), Int(8)), (Int(4), Layout(Int(2), Int(5)))), evenly_divides(Int(10), Int(5)))
     _0 _1
@@ -335,8 +337,8 @@ def evenly_divides(a: Shaped, tiler: Shaped) -> Int | bool:
 
 
 def _of_block(operation: Callable[..., Any], block: LayoutLike, *args: Any) -> Layout:
-    """Compute a product of a composed layout. A tensor is refused, as in C++, because its copies would lie outside its
-    memory."""
+    """Compute a product with a composed layout as the block. As in C++, a tensor is refused, because its copies would
+    be outside its memory."""
     if hasattr(type(block), "engine"):
         raise wrong_type(
             f"{operation.__name__} takes a layout", block, hint="pass tensor.layout to get the product as a layout"
@@ -346,7 +348,7 @@ def _of_block(operation: Callable[..., Any], block: LayoutLike, *args: Any) -> L
 
 @of_layouts
 def logical_product(block: Layout, tiler: Tiler) -> Layout:
-    """Repeat a block: the result is (block, copies), and mode 1 gives the offsets at which the copies start, in the
+    """Repeat a block: the result is (block, copies), whose mode 1 gives the offsets at which the copies start, in the
     order of the tiler.
 
     Raises:
@@ -372,7 +374,7 @@ def logical_product(block: Layout, tiler: Tiler) -> Layout:
 
 @of_layouts
 def zipped_product(block: Layout, tiler: Tiler) -> Layout:
-    """((block modes), (copies)).
+    """Return the logical product, grouped as ((block modes), (copies)).
 
     >>> print(zipped_product(Layout((Int(4), Int(8))), (Int(3), Int(2))))
     ((_4,_8),(_3,_2)):((_1,_4),(_4,_1))
@@ -407,7 +409,7 @@ def flat_product(block: Layout, tiler: Tiler) -> Layout:
 
 
 def _interleaved(block: Layout, tiler: LayoutLike, first: int) -> Layout:
-    """Pair mode i of the two halves of the logical product, padded to one rank; half number `first` comes first."""
+    """Pair mode i of the block with mode i of the copies; half number `first` comes first in each pair."""
     tiles = getattr(tiler, "layout", tiler)
     tiler = domain_of(tiles)
     if tiles is not tiler:
@@ -449,7 +451,7 @@ def raked_product(block: Layout, tiler: LayoutLike) -> Layout:
 
 @of_layouts
 def tile_to_shape(block: Layout, shape: Shaped, order: Stride = LayoutLeft) -> Layout:
-    """Repeat the block until the result has `shape`; `order` is the order of the modes.
+    """Repeat the block until the result has the shape `shape`; `order` is the order in which the modes are filled.
 
     Raises:
         StaticAssertError: 'tile_to_shape: block shape does not divide the target shape.' if both are static;
@@ -480,7 +482,7 @@ def tile_to_shape(block: Layout, shape: Shaped, order: Stride = LayoutLeft) -> L
 
 
 def _check_division(mode: int, target: Leaf, block: Leaf, with_static: Callable[[], Layout]) -> None:
-    """Refuse a run-time block for a static target, which needs a static quotient, as in C++."""
+    """Refuse a block that does not divide a static target, or is known only at run time, as C++ does."""
     known = type(block) is Int
     if not known or block == 0 or trunc_mod(target, block) != 0:
         shown = leaf_text(block) if known else f"{tree_text(block)}, known only at run time"
@@ -493,7 +495,7 @@ def _check_division(mode: int, target: Leaf, block: Leaf, with_static: Callable[
 
 
 def domain_distribute(shape: Shaped, size: SupportsIndex) -> Layout:
-    """Spread a layout of `size` elements over a shape; `size` need not divide the shape mode by mode.
+    """Spread `size` indices over a shape: each mode in turn takes the gcd of its extent and the rest of `size`.
 
     >>> print(domain_distribute((Int(15), Int(14)), Int(6)))
     (_3,_2):(_1,_15)

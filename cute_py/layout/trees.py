@@ -1,4 +1,4 @@
-"""Trees of tuples with any leaves: functions that split and rebuild them.
+"""Functions that split and rebuild trees of tuples with leaves of any type.
 
 A tree is a leaf or a tuple of trees. Its profile is its nesting without the values of the leaves: `((2,4),3)` and
 `((a,b),c)` have the profile `((*,*),*)`.
@@ -39,11 +39,11 @@ def check_depth(tree: object) -> None:
 
 
 def as_tree(tree: Tree | Coordinate | Tiler, depth: int = 0) -> Tree:
-    """Convert an argument of a function of modes to a tree of plain tuples; leaves stay unchanged.
+    """Convert nested tuples to a tree of plain tuples, and check that each leaf is of an accepted type.
 
     Raises:
         InvalidTypeError: a leaf is not an integer, a stride, a layout, a tensor or `_`.
-        InvalidValueError: more than `MAX_DEPTH` levels.
+        InvalidValueError: the tuples have more than `MAX_DEPTH` levels.
 
     >>> as_tree((4, [2, 3]))
     Traceback (most recent call last):
@@ -62,7 +62,7 @@ def as_tree(tree: Tree | Coordinate | Tiler, depth: int = 0) -> Tree:
 
 
 def leaves(tree: Tree) -> list[Any]:
-    """All leaves, left to right.
+    """Return all leaves, from left to right.
 
     >>> leaves(((1, 2), 3))
     [1, 2, 3]
@@ -81,12 +81,12 @@ def leaves(tree: Tree) -> list[Any]:
 
 
 def modes(tree: Tree) -> tuple[Any, ...]:
-    """The tree as a tuple: a leaf is its own only mode."""
+    """Return the modes of a tree as a tuple. A leaf is its own only mode."""
     return tree if type(tree) is tuple else (tree,)
 
 
 def unwrap(items: Sequence[Tree]) -> Tree:
-    """The only element of a sequence of one, or a tuple of all elements."""
+    """Return the item of a sequence of one item; otherwise the items as a tuple."""
     return items[0] if len(items) == 1 else tuple(items)
 
 
@@ -99,14 +99,14 @@ def depth_of(tree: Tree) -> int:
 
 
 def map_leaves(f: Callable[..., Tree], tree: Tree, *others: Tree) -> Tree:
-    """Apply `f` to every leaf of `tree` together with the items of `others` at the same places."""
+    """Apply `f` to every leaf of `tree`, together with the items of `others` at the same position."""
     if type(tree) is tuple:
         return tuple([map_leaves(f, *group) for group in zip(tree, *others, strict=True)])
     return f(tree, *others)
 
 
 def congruent_trees(a: Tree, b: Tree) -> bool:
-    """Same profile?"""
+    """Return whether two trees have the same profile."""
     if type(a) is not tuple:
         return type(b) is not tuple
     if type(b) is not tuple or len(a) != len(b):
@@ -127,7 +127,7 @@ def check_mode(mode: SupportsIndex) -> None:
 
 
 def at(tree: Tree, path: Sequence[int]) -> Tree:
-    """The subtree at a path of indices, outermost first; a leaf is its own mode 0, as in CuTe.
+    """Return the subtree at a path of indices, outermost first. A leaf is its own mode 0, as in CuTe.
 
     >>> at((4, (5, 6)), (1, 0))
     5
@@ -171,10 +171,10 @@ def is_underscore(x: object) -> bool:
 
 
 def has_underscore(coord: Coordinate, depth: int = 0) -> bool:
-    """Does the coordinate keep any mode?
+    """Return whether the coordinate keeps any mode, that is, contains `_` or None.
 
     Raises:
-        InvalidValueError: more than `MAX_DEPTH` levels of tuples.
+        InvalidValueError: the coordinate has more than `MAX_DEPTH` levels of tuples.
     """
     if type(coord) is tuple:
         if depth > MAX_DEPTH:
@@ -187,14 +187,14 @@ def has_underscore(coord: Coordinate, depth: int = 0) -> bool:
 
 
 def all_underscore(coord: Coordinate) -> bool:
-    """Does the coordinate keep every mode? `has_underscore` must have checked it before."""
+    """Return whether the coordinate keeps every mode. Call `has_underscore` first, because only it checks the depth."""
     if type(coord) is tuple:
         return all(all_underscore(x) for x in coord)
     return is_underscore(coord)
 
 
 def _shown(tree: Tree | Coordinate, depth: int = 0) -> str:
-    """A coordinate or shape in an error: plain numbers, `_` for kept modes."""
+    """Return the text of a coordinate or shape for an error: plain numbers, and `_` for kept modes."""
     if type(tree) is tuple:
         return "(" + ",".join([_shown(x, depth + 1) for x in tree]) + ")" if depth < MAX_DEPTH else "(...)"
     if tree is None:
@@ -203,7 +203,7 @@ def _shown(tree: Tree | Coordinate, depth: int = 0) -> str:
 
 
 def _sliced(coord: Coordinate, tree: Tree, keep: Callable[[Coordinate], bool]) -> tuple[Tree, ...]:
-    """The kept modes as a tuple with one level for each kept `_` (CuTe's lift)."""
+    """Return the modes of `tree` whose coordinate `keep` accepts, in one flat tuple."""
     if type(coord) is tuple:
         if type(tree) is not tuple or len(coord) != len(tree):
             facts = {"coordinate": _shown(coord), "rank of coordinate": len(coord), "addresses": _shown(tree)}
@@ -219,7 +219,7 @@ def _sliced(coord: Coordinate, tree: Tree, keep: Callable[[Coordinate], bool]) -
 
 
 def slice_tree(coord: Coordinate, tree: Tree) -> Tree:
-    """The modes of `tree` that `coord` keeps with `_`, in one flat tuple of kept modes.
+    """Return the modes of `tree` that `coord` keeps with `_`, in one flat tuple.
 
     >>> slice_tree((None, (1, None)), (4, (2, 3)))
     (4, 3)
@@ -230,19 +230,19 @@ def slice_tree(coord: Coordinate, tree: Tree) -> Tree:
 
 
 def dice_tree(coord: Coordinate, tree: Tree) -> Tree:
-    """The modes of `tree` that `coord` fixes: the opposite of `slice_tree`."""
+    """Return the modes of `tree` that `coord` fixes: the opposite of `slice_tree`."""
     if type(coord) is tuple:
         return _sliced(coord, tree, lambda c: not is_underscore(c))
     return () if is_underscore(coord) else tree
 
 
 def wholes(rank: int) -> Coordinate:
-    """A coordinate that keeps `rank` modes; a single mode stays as it is and is not unpacked."""
+    """Return a coordinate that keeps `rank` modes: None for one mode, because (None,) would unpack a nested mode."""
     return None if rank == 1 else (None,) * rank
 
 
 def zip_pairs(a: Tree, b: Tree) -> Tree:
-    """Mode i of the result is (a's mode i, b's mode i); an integer a gives one such mode."""
+    """Pair the modes of two trees: mode i of the result is (a's mode i, b's mode i). A leaf a has one mode."""
     if type(a) is not tuple:
         return ((a, b),)
     if type(b) is not tuple or len(a) != len(b):
@@ -251,13 +251,13 @@ def zip_pairs(a: Tree, b: Tree) -> Tree:
 
 
 def profile_of(tree: Tiler) -> Tree:
-    """The profile of a value: tuples stay tuples, and everything else is a leaf."""
+    """Return the profile of a value: tuples stay tuples, and any other object becomes the leaf 0."""
     return tuple([profile_of(x) for x in tree]) if type(tree) is tuple else 0
 
 
 def zip2_by(tree: Tree, guide: Tiler) -> tuple[Tree, Tree]:
-    """Gather the first and the second halves of the pairs at the leaves of `guide`; modes beyond the guide go to the
-    second half."""
+    """Collect the first items, and the second items, of the pairs at the leaves of `guide`. Modes beyond the guide are
+    added to the second items."""
     if type(guide) is not tuple:
         if type(tree) is not tuple or len(tree) != 2:
             raise StaticAssertError("Mismatched ranks", {"expected": "a pair (tile, rest)", "got": _shown(tree)})
@@ -273,8 +273,8 @@ def zip2_by(tree: Tree, guide: Tiler) -> tuple[Tree, Tree]:
 
 
 def fits(shape: Any, stride: Any, depth: int = 0) -> bool:
-    """Can two trees be the shape and stride of a layout: one profile, no negative size, all numbers in range? The
-    answer is also False if only a full check can tell, as for strides of another module.
+    """Return whether two trees can be the shape and stride of a layout: they have one profile, no size is negative, and
+    all numbers are in range. Also return False if only a full check can decide, as for strides that are not numbers.
     """
     if type(shape) is not tuple:
         shape, stride = (shape,), (stride,)

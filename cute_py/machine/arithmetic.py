@@ -1,7 +1,8 @@
-"""The arithmetic of tensor cores: elements of registers as numbers, and the measured sums of products.
+"""The arithmetic of tensor cores: conversion of register elements to numbers, and sums of products as measured on an
+H200.
 
-The first element of a register lies in its lowest bits. Floats become float64, which holds every product of two of them
-exactly. Integers become int64.
+The first element of a register is in its lowest bits. Floats are converted to float64, which represents every product
+of two of them exactly. Integers are converted to int64.
 
 Products of two elements are exact. A tensor core adds the products of a group and the accumulator as integers. It
 truncates each term to `kept` bits below the leading bit of the largest term, adds these integers exactly, and rounds
@@ -11,14 +12,14 @@ the sum once. The exponent of a product is the sum of the exponents of its facto
     float16, bfloat16, tf32, whole K     25 bits, sum cut to 24 significant bits, or rounded to nearest as float16
     fp8 of wgmma, whole K                13 bits, sum cut to 14 significant bits, or rounded to nearest as float16
 
-sm_90 has no fp8 mma.sync and no m8n8k4 of float16; ptxas replaces them by other instructions. An fp8 mma.sync becomes
-two float16 products from zero, each of half of K (elements 0 and 1 of every four, then 2 and 3), and an addition of C.
-An m8n8k4 becomes float32 multiply-adds, products before C.
+sm_90 has no fp8 mma.sync and no float16 m8n8k4; ptxas replaces them by other instructions. An fp8 mma.sync becomes two
+float16 products that start from zero, each over half of K (elements 0 and 1 of every four, then 2 and 3); C is added
+last. An m8n8k4 becomes float32 multiply-adds that sum the products before they add C.
 
-Integers are exact, modulo 2**32 or saturated. Products of one-bit operands count the set bits of AND or XOR. Sums of
-float64 are one fused multiply-add after another.
-Source: measured on NVIDIA H200, every bit of the results of random operands (docs/measurements/atoms-h200.md). The
-parts of the replaced instructions come from ptxas 13.0's machine code.
+Integers are exact, modulo 2**32 or saturated. A product of one-bit operands is the number of set bits of their AND or
+XOR. A float64 sum is a chain of fused multiply-adds.
+Source: measured on NVIDIA H200; all bits of the results agree for random operands (docs/measurements/atoms-h200.md).
+The sequences for the replaced instructions come from ptxas 13.0's machine code.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 @functools.lru_cache(maxsize=64)
 def dtype_named(kind: str) -> DType:
-    """An element type as PTX abbreviates it.
+    """The element type with this PTX abbreviation.
 
     >>> dtype_named("e4m3"), dtype_named("b1")
     (DType('float8_e4m3fn'), DType('uint1'))
@@ -55,7 +56,7 @@ def dtype_named(kind: str) -> DType:
 
 
 def element_width(kind: str) -> int:
-    """Width of an element of a type as PTX abbreviates it.
+    """Width in bits of the element type with this PTX abbreviation.
 
     >>> element_width("bf16"), element_width("b1")
     (16, 1)
@@ -64,7 +65,7 @@ def element_width(kind: str) -> int:
 
 
 def as_elements(words: Array, bits: int) -> Array:
-    """Unsigned words (.., n) as elements (.., n * word // bits), the first in the low bits.
+    """Unpack unsigned words (.., n) to elements (.., n * word // bits), the first element from the lowest bits.
 
     >>> as_elements(np.array([0x87654321], np.uint32), 8)
     array([ 33,  67, 101, 135], dtype=uint32)
@@ -79,7 +80,7 @@ def as_elements(words: Array, bits: int) -> Array:
 
 
 def in_registers(elements: Array, bits: int, kind: Any = np.uint32) -> Array:
-    """The reverse of `as_elements`: elements (.., n) as words of a type.
+    """Pack elements (.., n) into words of type `kind`; the inverse of `as_elements`.
 
     >>> in_registers(np.array([1, 2, 3, 4]), 16)
     array([131073, 262147], dtype=uint32)
@@ -94,7 +95,8 @@ def in_registers(elements: Array, bits: int, kind: Any = np.uint32) -> Array:
 
 
 def numbers_of(raw: Array, kind: str) -> Array:
-    """Element bits as numbers: float64, or int64 for an integer type; of tf32 only the 19 upper bits count.
+    """Convert element bits to numbers: float64, or int64 for an integer type. For tf32, only the 19 upper bits are
+    used.
 
     >>> numbers_of(np.array([0x3F80, 0xC000], np.uint32), "bf16"), numbers_of(np.array([15, 7], np.uint32), "s4")
     (array([ 1., -2.]), array([-1,  7]))
@@ -114,7 +116,7 @@ def numbers_of(raw: Array, kind: str) -> Array:
 
 
 def numbers_of_codes(codes: Array, element: str) -> Array:
-    """Element codes as numbers: float64, or int64 for an integer type.
+    """Convert element codes to numbers: float64, or int64 for an integer type.
 
     >>> numbers_of_codes(np.array([3, 11]), "e2m1").tolist(), numbers_of_codes(np.array([0xB8]), "ue4m3").tolist()
     ([1.5, -1.5], [1.0])
@@ -127,7 +129,8 @@ def numbers_of_codes(codes: Array, element: str) -> Array:
 
 
 def codes_of_bytes(raw: Array, element: str) -> Array:
-    """Codes of elements that have one byte each: 4-bit codes are bits 2 to 5, 6-bit codes bits 0 to 5.
+    """Extract the codes of elements that occupy one byte each: a 4-bit code is in bits 2 to 5, a 6-bit code in bits 0
+    to 5.
 
     >>> codes_of_bytes(np.array([0b0010_1000, 0b1111_1111]), "e2m1"), codes_of_bytes(np.array([0x7F]), "e3m2")
     (array([10, 15]), array([63]))
@@ -140,13 +143,15 @@ def codes_of_bytes(raw: Array, element: str) -> Array:
 
 
 def scaled(numbers: Array, factors: Array) -> Array:
-    """Numbers (.., rows, K) times factors (.., rows, factors); each factor scales K / factors neighbours."""
+    """Multiply numbers (.., rows, K) by scale factors (.., rows, factors); each factor scales K / factors consecutive
+    elements.
+    """
     found: Array = numbers * np.repeat(factors, numbers.shape[-1] // factors.shape[-1], axis=-1)
     return found
 
 
 def bits_of_numbers(numbers: Array, kind: str) -> Array:
-    """Numbers as unsigned element bits, rounded to nearest, ties to even.
+    """Convert numbers to unsigned element bits, rounded to nearest, ties to even.
 
     A NaN has all lower bits set, as in the results of tensor cores.
 
@@ -167,9 +172,11 @@ def bits_of_numbers(numbers: Array, kind: str) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The method of a float sum. kept: bits below the leading bit of the largest term. cut: significant bits of a
-    float32 sum. halves: K is summed in two parts, elements 0 and 1 of every four and then the others, and C is added
-    last."""
+    """Parameters of a float sum in a tensor core.
+
+    kept: bits below the leading bit of the largest term. cut: significant bits to which a float32 sum is truncated.
+    halves: whether K is summed in two parts (elements 0 and 1 of every four, then the others) and C is added last.
+    """
 
     kept: int
     cut: int = 24
@@ -182,7 +189,7 @@ ORDERS: Final[Mapping[tuple[str, int], Order]] = {("mma", 8): Order(25, halves=T
 
 
 def cut_bits(numbers: Array, bits: int) -> Array:
-    """float64 truncated towards zero to a number of significant bits.
+    """Truncate float64 towards zero to `bits` significant bits.
 
     >>> cut_bits(np.array([1.0 + 2**-24, -(1.0 + 2**-22)]), 24)
     array([ 1.        , -1.00000024])
@@ -193,15 +200,16 @@ def cut_bits(numbers: Array, bits: int) -> Array:
 
 
 def rounded_to(numbers: Array, kind: Any) -> Array:
-    """float64 rounded to a narrower float, to nearest."""
+    """Round float64 to nearest in a narrower float type."""
     with np.errstate(over="ignore", invalid="ignore"):
         found: Array = numbers.astype(kind).astype(np.float64)
     return found
 
 
 def sum_floats(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
-    """C + A * B of float64 (.., m, k), (.., n, k), (.., m, n), summed to float32, or to float16 (`half`), as by a
-    tensor core.
+    """Compute C + A * B as a tensor core does, with a float32 result, or a float16 result if `half`.
+
+    The shapes are A (.., m, k), B (.., n, k) and C (.., m, n), all float64.
 
     >>> one, tiny = np.array([[1.0, 2.0**-13]]), np.array([[1.0, 2.0**-13]])
     >>> [float(sum_floats(one, tiny, np.zeros((1, 1)), Order(kept), False)[0, 0]) for kept in (25, 26)]
@@ -219,7 +227,7 @@ def sum_floats(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
 
 
 def _group(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
-    """The sum of all products and C."""
+    """Sum all products and C as one group."""
     if np.isfinite(a).all() and np.isfinite(b).all() and np.isfinite(c).all():
         return _finite_group(a, b, c, order, half)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -231,7 +239,7 @@ def _group(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
 
 
 def _finite_group(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
-    """`_group` of finite numbers, in parts of (m, n) sheets that stay in cache, one sheet for each element of K."""
+    """Compute `_group` for finite operands; it skips the truncation of terms if this gives the same sum."""
     whole = _uncut_sum(a, b, c, order)
     if whole is None:
         whole = _cut_sum(a, b, c, order)
@@ -243,7 +251,7 @@ def _finite_group(a: Array, b: Array, c: Array, order: Order, half: bool) -> Arr
 
 
 def _cut_sum(a: Array, b: Array, c: Array, order: Order) -> Array:
-    """The sum of terms, each truncated relative to the exponent of the largest."""
+    """Sum terms, each truncated relative to the exponent of the largest term."""
     depth = a.shape[-1]
     left, right = (np.ascontiguousarray(np.moveaxis(x, -1, 0)) for x in (a, b))  # (k, .., m), (k, .., n)
     rows, columns = _exponent(left), _exponent(right)
@@ -268,10 +276,10 @@ def _cut_sum(a: Array, b: Array, c: Array, order: Order) -> Array:
 
 
 def _uncut_sum(a: Array, b: Array, c: Array, order: Order) -> Array | None:
-    """The exact sum if truncation changes no term; None if it may change one.
+    """Return the exact sum if truncation changes no term; None if it may change a term.
 
-    No term changes if all are multiples of the unit to which the largest is truncated. Sums have less than 53 bits
-    above that unit.
+    No term changes if all terms are multiples of the unit to which the largest term is truncated. Sums have fewer than
+    53 bits above that unit.
     """
     top = max(_highest(a) + _highest(b), _highest(c))
     unit = top - order.kept
@@ -292,7 +300,7 @@ def _highest(numbers: Array) -> int:
 
 
 def _lowest(numbers: Array) -> int:
-    """Exponent of the lowest bit that is set in any number."""
+    """Exponent of the lowest bit that is set in any of the numbers."""
     mantissa, exponent = np.frexp(numbers)
     whole = np.ldexp(mantissa, 53).astype(np.int64)
     places = np.frexp((whole & -whole).astype(np.float64))[1] - 54 + exponent
@@ -304,14 +312,14 @@ _IN_CACHE: Final = 1 << 18
 
 
 def _parts(depth: int, size: int, most: int = 1 << 30) -> Iterator[slice]:
-    """Split K into parts of at most `most` elements, so that the sheets of a part stay in cache."""
+    """Split K into slices of at most `most` indices, small enough that the arrays of a slice fit into the cache."""
     step = max(1, min(_IN_CACHE // max(size, 1), most))
     step = -(-depth // -(-depth // step))
     return (slice(k, k + step) for k in range(0, depth, step))
 
 
 def _power(exponent: Array) -> Array:
-    """2**exponent for int64 exponents of normal float64."""
+    """Compute 2**exponent for int64 exponents in the normal range of float64."""
     found: Array = ((1023 + exponent) << 52).view(np.float64)
     return found
 
@@ -321,10 +329,11 @@ _SAFE: Final = 60
 
 
 def _narrow_sum(left: Array, right: Array, c: Array, how: tuple[Array, Array, Array], order: Order) -> Array | None:
-    """The sum of the integers that a tensor core adds, as float64; None if an operand's exponents span too much.
+    """Compute the sum of the integers that a tensor core adds, as float64; None if the exponents of an operand span too
+    wide a range.
 
-    Products are computed in float32, which holds products of 11 bits by 11 exactly. The conversion to int32 truncates
-    them.
+    Products are computed in float32, which represents products of two 11-bit significands exactly. The conversion to
+    int32 truncates them.
     """
     rows, columns, unit = how
     tops = []
@@ -355,14 +364,16 @@ _LEAST: Final = -2000
 
 
 def _exponent(numbers: Array) -> Array:
-    """Exponents of float64; far below all others for 0."""
+    """Exponents of float64 numbers; 0 gets an exponent far below all others."""
     found = np.frexp(numbers)[1].astype(np.int16) - np.int16(1)
     found[numbers == 0] = _LEAST
     return found
 
 
 def sum_by_multiply_adds(a: Array, b: Array, c: Array, half: bool) -> Array:
-    """C + A * B of K = 4 as float32 multiply-adds: a chain and then C, or two pairs of products added to C (`half`)."""
+    """Compute C + A * B for K = 4 by float32 multiply-adds: a chain of the products to which C is added, or with
+    `half`, two pairs of products added to C.
+    """
     with np.errstate(invalid="ignore"):
         return _multiply_adds(a[..., :, None, :] * b[..., None, :, :], c, half)
 
@@ -381,7 +392,7 @@ def _multiply_adds(products: Array, c: Array, half: bool) -> Array:
 
 
 def sum_doubles(a: Array, b: Array, c: Array) -> Array:
-    """C + A * B of float64, one fused multiply-add after another along K."""
+    """Compute C + A * B of float64 by a chain of fused multiply-adds along K."""
     found = np.array(c)
     for k in range(a.shape[-1]):
         rows = np.broadcast_arrays(a[..., :, k, None], b[..., None, :, k], found)
@@ -391,7 +402,7 @@ def sum_doubles(a: Array, b: Array, c: Array) -> Array:
 
 
 def sum_integers(a: Array, b: Array, c: Array, saturate: bool) -> Array:
-    """C + A * B of int64, modulo 2**32 or saturated to 32 bits."""
+    """Compute C + A * B of int64, modulo 2**32 or saturated to 32 bits."""
     exact: Array = (a.astype(np.float64) @ b.swapaxes(-1, -2).astype(np.float64)).astype(np.int64) + c
     if saturate:
         return exact.clip(-(1 << 31), (1 << 31) - 1)
@@ -400,7 +411,7 @@ def sum_integers(a: Array, b: Array, c: Array, saturate: bool) -> Array:
 
 
 def count_bits(a: Array, b: Array, c: Array, either: bool) -> Array:
-    """C + the number of bits set in A AND B, or in A XOR B (`either`), of one-bit elements."""
+    """Add to C the number of bits set in A AND B, or in A XOR B if `either`, of one-bit elements."""
     found: Array = a @ b.swapaxes(-1, -2)
     if either:
         found = a.sum(axis=-1)[..., :, None] + b.sum(axis=-1)[..., None, :] - 2 * found

@@ -1,4 +1,4 @@
-"""The functions that a kernel may call: by name, or through an address."""
+"""The functions that a kernel may call, by name or through an address."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from cute_py.errors import InvalidValueError, given
 from cute_py.ptx.parse import OperandKind
 from cute_py.ptx.source import Module, SourceFunction, SourceInstruction
 
-BUILT_IN: Final = ("vprintf", "__assertfail")
+BUILT_IN: Final = ("vprintf", "__assertfail", "malloc", "free")
 """Functions without a body that the machine implements."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallGraph:
-    """Functions with a body that a kernel may reach, callees before their callers and the kernel last.
+    """The functions with a body that a kernel may reach, ordered so that callees precede their callers and the kernel
+    is last.
 
     recursive: functions that can call themselves. addressed: possible targets of a call through an address.
     """
@@ -27,16 +28,16 @@ class CallGraph:
 
 
 def called_name(step: SourceInstruction) -> str:
-    """The target of a call: a function, or a register that holds its address."""
+    """The name of the target of a call: a function, or a register that holds a function's address."""
     names = [one for one in step.operands if one.kind is OperandKind.REGISTER]
     return names[0].base if names else ""
 
 
 def called_functions(module: Module, kernel: SourceFunction) -> CallGraph:
-    """The functions of a kernel.
+    """Return the functions that a kernel may call.
 
     Raises:
-        InvalidValueError: a call of a function without a body.
+        InvalidValueError: the kernel calls a function without a body.
     """
     reached = {kernel.name: kernel}
     edges: dict[str, list[str]] = {}
@@ -73,7 +74,7 @@ def called_functions(module: Module, kernel: SourceFunction) -> CallGraph:
 
 
 def _addressed(module: Module) -> Iterator[str]:
-    """Functions whose address an instruction or an initial value takes."""
+    """The functions whose address an instruction or an initial value uses."""
     defined = {name for name, one in module.functions.items() if one.defined and not one.entry}
     for variable in module.variables.values():
         for value in variable.initial:
@@ -88,7 +89,7 @@ def _addressed(module: Module) -> Iterator[str]:
 def _visit(
     start: str, edges: dict[str, list[str]], reached: dict[str, SourceFunction], order: dict[str, SourceFunction]
 ) -> None:
-    """Put functions into `order`, each after the functions that it calls; calls that form a cycle are skipped."""
+    """Add functions to `order`, each after the functions that it calls; calls that close a cycle are skipped."""
     stack = [(start, iter(edges[start]))]
     entered = {start}
     while stack:
@@ -103,7 +104,7 @@ def _visit(
 
 
 def _reachable(name: str, edges: dict[str, list[str]]) -> set[str]:
-    """Functions that a function may call, directly or through others."""
+    """The functions that a function may call, directly or indirectly."""
     found: set[str] = set()
     left = list(edges[name])
     while left:

@@ -1,9 +1,10 @@
-"""A kernel decoded once: registers and symbols with their places, and blocks of instructions that run without stops.
+"""A decoded kernel: where its registers and symbols are stored, and the blocks of instructions that run without
+interruption.
 
-Each function comes before the functions that call it, and the kernel comes last. A program counter is the number of an
-instruction in this order, so threads inside a function have lower numbers than threads that wait for them outside.
-Registers and memory of a function have fixed places. A recursive function has its variables in a frame, one for each
-call (`instructions/calls.py`).
+Each function comes before the functions that call it, and the kernel comes last. A program counter is the index of an
+instruction in this order, so threads inside a function have lower program counters than threads that wait for them
+outside. Registers and memory of a function are allocated statically. The variables of a recursive function are in a
+frame, one for each call (`instructions/calls.py`).
 """
 
 from __future__ import annotations
@@ -21,19 +22,26 @@ from cute_py.machine.faults import Refused
 from cute_py.machine.kinds import KINDS
 from cute_py.machine.threads import Control, Run
 from cute_py.notation.source_lines import location_text
-from cute_py.ptx.parse import WrittenOperand
-from cute_py.ptx.source import Module, SourceFunction, SourceInstruction, Variable, operand_of
+from cute_py.ptx.parse import Variable, WrittenOperand
+from cute_py.ptx.source import Module, SourceFunction, SourceInstruction, operand_of
 
 BANK_OF_BITS: Final = {1: 0, 8: 1, 16: 1, 32: 2, 64: 3, 128: 3}
 FUNCTION_WINDOW: Final = 0x7D00_0000_0000
 FUNCTION_BYTES: Final = 16
 FRAME_ALIGN: Final = 16
+RESERVED: Final = "%reserved_smem"
+"""Key of the reserved shared memory among the offsets of variables."""
+RESERVED_BYTES: Final = 1024
+"""Bytes that CUDA reserves in each CTA from sm_80 on. Source: CUDA C++ programming guide, shared memory of 8.x, 9.0."""
 
 
 @dataclass(slots=True)
 class Stretch:
-    """Instructions that run one after another: `runs`, then `control`, which moves the threads; None continues at
-    `after`. warps, threads: number of executions by warps and by threads."""
+    """A block of instructions that run one after another without interruption.
+
+    runs: functions that run the instructions. control: runs the last instruction and moves the threads; if it is None,
+    they continue at `after`. warps, threads: number of executions by warps and by threads.
+    """
 
     start: int
     after: int
@@ -47,12 +55,13 @@ class Stretch:
 
 
 class Code:
-    """A kernel and the functions that it calls, decoded.
+    """A decoded kernel with the functions that it calls.
 
     Args:
-        module: the text. kernel: its entry. specials: name of a special register -> builder of its reader.
+        module: the parsed PTX. kernel: the entry function. specials: name of a special register -> builder of its
+            reader.
     Raises:
-        InvalidValueError: a call of a function without a body.
+        InvalidValueError: the kernel calls a function without a body.
     """
 
     def __init__(
@@ -100,7 +109,7 @@ class Code:
 
     @functools.cached_property
     def sources(self) -> dict[int, str]:
-        """Line of the text -> line of the source, from the `.loc` directives."""
+        """The source line of each line of PTX, from the `.loc` directives."""
         said = {one.line: location_text(one.loc, self.files) for one in self.instructions}
         return {line: source for line, source in said.items() if source}
 
@@ -145,7 +154,7 @@ class Code:
         return self._types[key]
 
     def slot(self, function: str, name: str) -> int:
-        """The row of a register in its bank."""
+        """The row index of a register in its bank."""
         if (function, name) not in self._slots:
             self._place(function, name)
         return self._slots[function, name]
@@ -153,10 +162,10 @@ class Code:
     # ---- symbols -----------------------------------------------------------------------------------------------------
 
     def symbol(self, function: str, name: str) -> tuple[str, str]:
-        """(key, space) of a variable or parameter; space 'entry' is a parameter of the kernel.
+        """Return (key, space) of a variable or parameter; a parameter of the kernel has the space 'entry'.
 
         Raises:
-            Refused: no declaration has the name.
+            Refused: the name is not declared.
         """
         one = self.functions[function]
         declared = self._declared[function].get(name)
@@ -208,19 +217,20 @@ class Code:
         return key
 
     def local_place(self, key: str) -> tuple[int, bool]:
-        """The offset of a local variable or a parameter of a call, and whether it counts from the function's frame.
+        """The offset of a local variable or a call parameter, and whether the offset is relative to the function's
+        frame.
 
-        Other offsets count from the start of a thread's local memory.
+        Other offsets are relative to the start of a thread's local memory.
         """
         function, _, name = key.partition(":")
         return self._local[function, name], function in self.recursive
 
     def frame_bytes(self, function: str) -> int:
-        """Bytes of the frame of a recursive function; 0 for other functions."""
+        """Size in bytes of the frame of a recursive function; 0 for other functions."""
         return -(-self._frames.get(function, 0) // FRAME_ALIGN) * FRAME_ALIGN
 
     def rows_of(self, function: str) -> list[Any]:
-        """The rows of a function's registers in each bank."""
+        """The row indices of a function's registers in each bank."""
         found: list[list[int]] = [[] for _ in self.counts]
         for (owner, name), place in self._slots.items():
             if owner == function:
@@ -229,13 +239,21 @@ class Code:
         return [np.array(rows, np.int64) for rows in found]
 
     def parameter_of(self, function: str, place: int, result: bool = False) -> tuple[str, Variable]:
-        """(key, declaration) of a parameter or a result of a called function."""
+        """Return (key, declaration) of the parameter or the result at index `place` of a called function."""
         one = self.functions[function]
         variable = (one.results if result else one.parameters)[place]
         return self._local_variable(function, variable), variable
 
+    def reserved_shared(self) -> int:
+        """The offset of the shared memory that a system reserves. On a GPU it lies below the variables; the machine
+        adds it behind the static variables of kernels that read where it lies."""
+        if RESERVED not in self.shared_offsets:
+            self.shared_offsets[RESERVED] = start = -(-self.shared_static // RESERVED_BYTES) * RESERVED_BYTES
+            self.shared_static = start + RESERVED_BYTES
+        return self.shared_offsets[RESERVED]
+
     def shared_bytes(self, dynamic: int) -> int:
-        """Place the dynamic arrays after the static ones, and return the bytes of a CTA's shared memory."""
+        """Place the dynamic arrays after the static ones, and return the size of a CTA's shared memory in bytes."""
         start = self.shared_static
         for key, align in self._dynamic.items():
             self.shared_offsets[key] = -(-self.shared_static // align) * align
@@ -244,7 +262,7 @@ class Code:
 
 
 def _registers(operand: WrittenOperand, names: set[str]) -> None:
-    """The names in an operand."""
+    """Add the names in an operand to `names`."""
     if operand.base:
         names.add(operand.base)
     for text in operand.elements:
@@ -254,14 +272,14 @@ def _registers(operand: WrittenOperand, names: set[str]) -> None:
 
 
 def _natural(name: str) -> tuple[str, int]:
-    """Sorts `%r9` before `%r10`."""
+    """Sort key that puts `%r9` before `%r10`."""
     head = name.rstrip("0123456789")
     tail = name[len(head) :]
     return head, int(tail) if tail and len(tail) < 12 else -1
 
 
 def _placed(variables: tuple[Variable, ...]) -> tuple[dict[str, int], int]:
-    """Offset of each parameter of a kernel, and the total bytes."""
+    """Offset in bytes of each parameter of a kernel, and their total size."""
     found: dict[str, int] = {}
     end = 0
     for one in variables:
@@ -271,10 +289,10 @@ def _placed(variables: tuple[Variable, ...]) -> tuple[dict[str, int], int]:
 
 
 def find_kernel(module: Module, name: str | None) -> SourceFunction:
-    """The kernel of a module by its name, or the only one.
+    """Find a kernel of a module by name; without a name, return the module's only kernel.
 
     Raises:
-        InvalidValueError: the module has no such kernel, or several kernels and `name` is missing.
+        InvalidValueError: the module has no such kernel, or it has several and `name` is None.
     """
     names = module.entries
     if name is None:

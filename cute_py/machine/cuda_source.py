@@ -1,7 +1,8 @@
 """Compile CUDA C++ to PTX with an installed compiler, or extract the PTX of a fatbin.
 
-This module calls NVRTC through its C interface, so it needs no driver and no other package. NVRTC comes from the wheel
-nvidia-cuda-nvrtc or from a CUDA toolkit. If nvcc is on PATH, it compiles files, because it finds the standard headers.
+This module calls NVRTC through its C interface, so it needs neither a driver nor another package. NVRTC comes from the
+wheel nvidia-cuda-nvrtc or from a CUDA toolkit. If nvcc is on PATH, nvcc compiles files instead, because it finds the
+standard headers.
 """
 
 from __future__ import annotations
@@ -60,22 +61,23 @@ def nvrtc_library() -> Any:
 
 
 def find_nvcc() -> str | None:
-    """Find nvcc on PATH, in CUDA's usual folder, or in its wheel; return None if there is none."""
+    """Find nvcc on PATH, in CUDA's default folder, or in its wheel; return None if nvcc is not installed."""
     found = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
     wheel = find_in_wheels("nvcc")
     return found or (None if wheel is None else str(wheel))
 
 
 def compiler_available() -> bool:
-    """Whether CUDA C++ can be compiled here."""
+    """Whether NVRTC or nvcc is installed, so that CUDA C++ can be compiled."""
     return nvrtc_library() is not None or find_nvcc() is not None
 
 
 def compiled_by_nvrtc(text: str, name: str, arch: str, options: Sequence[str] = ()) -> str:
-    """The PTX of a CUDA C++ text without headers.
+    """Compile a CUDA C++ string without headers to PTX, with NVRTC.
 
     Raises:
-        MissingPackageError: no NVRTC. InvalidValueError: NVRTC refuses the text; the error has its log.
+        MissingPackageError: NVRTC is not installed. InvalidValueError: NVRTC reports an error; the exception has its
+            log.
     """
     library = nvrtc_library()
     if library is None:
@@ -106,10 +108,10 @@ def _read(size: Any, content: Any, program: ctypes.c_void_p) -> str:
 
 
 def compiled_by_nvcc(path: str, arch: str, options: Sequence[str] = ()) -> str:
-    """The PTX of a CUDA C++ file.
+    """Compile a CUDA C++ file to PTX, with nvcc.
 
     Raises:
-        MissingPackageError: no nvcc. InvalidValueError: it refuses the file.
+        MissingPackageError: nvcc is not installed. InvalidValueError: nvcc reports an error.
     """
     nvcc = find_nvcc()
     if nvcc is None:
@@ -130,7 +132,11 @@ def compiled_by_nvcc(path: str, arch: str, options: Sequence[str] = ()) -> str:
 
 
 def ptx_of_text(text: str, name: str, arch: str) -> str:
-    """Compile a kernel text to PTX with NVRTC, or with nvcc if NVRTC is not installed. Errors are those of both."""
+    """Compile a CUDA C++ string to PTX, with NVRTC or, if it is not installed, with nvcc.
+
+    Raises:
+        MissingPackageError, InvalidValueError: the errors of `compiled_by_nvrtc` and `compiled_by_nvcc`.
+    """
     if nvrtc_library() is not None:
         return compiled_by_nvrtc(text, name, arch, ["-minimal"])
     with tempfile.TemporaryDirectory() as folder:
@@ -140,15 +146,15 @@ def ptx_of_text(text: str, name: str, arch: str) -> str:
 
 
 def ptx_of_file(path: str, arch: str = "sm_90a", options: Sequence[str] = (), compiler: str | None = None) -> str:
-    """The PTX of a file: PTX itself, CUDA C++ (.cu), a fatbin, or an executable that holds one.
+    """Return the PTX of a file: PTX itself, CUDA C++ (.cu), a fatbin, or an executable that contains a fatbin.
 
-    The PTX of CUDA C++ names the lines of its source.
+    PTX that is compiled from CUDA C++ has `.loc` directives with the source lines.
 
     Args:
         compiler: 'nvcc' or 'nvrtc' for CUDA C++; None selects nvcc if it is installed, else NVRTC.
     Raises:
-        InvalidValueError: the file can't be read, or has no PTX, such as a cubin. MissingPackageError: no compiler, or
-            no cuobjdump.
+        InvalidValueError: the file can't be read, or contains no PTX, for example a cubin. MissingPackageError: a
+            compiler or cuobjdump is needed and not installed.
     """
     try:
         raw = Path(path).read_bytes()
@@ -166,7 +172,7 @@ def ptx_of_file(path: str, arch: str = "sm_90a", options: Sequence[str] = (), co
 
 
 def _extracted(path: str, arch: str) -> str:
-    """The PTX inside a fatbin, by cuobjdump."""
+    """Extract the PTX of a fatbin with cuobjdump."""
     tool = shutil.which("cuobjdump") or shutil.which("/usr/local/cuda/bin/cuobjdump") or find_in_wheels("cuobjdump")
     if tool is None:
         text = f"cuobjdump reads the PTX that {given(path)} may contain, but it is not on PATH"
@@ -186,10 +192,10 @@ def _without_ptx(path: str) -> InvalidValueError:
 
 
 def chosen_text(listing: str, arch: str) -> str | None:
-    """Choose the PTX for a target from the output of `cuobjdump -ptx`; None if there is no PTX.
+    """Choose the PTX for a target from the output of `cuobjdump -ptx`; None if the output has no PTX.
 
-    The choice is the text of the target itself, else of the newest earlier target, else of the oldest target. If
-    several texts have one target, the choice is the first that has a kernel.
+    The order of preference is PTX for the target itself, for the newest earlier target, and for the oldest target. If
+    several PTX texts have the same target, the first one with a kernel is chosen.
 
     >>> listing = '''Fatbin ptx code:
     ... ================

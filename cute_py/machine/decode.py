@@ -1,4 +1,6 @@
-"""Decode every instruction of a kernel into a Python function, in stretches that run without stops."""
+"""Decode every instruction of a kernel into a Python function, and group them into stretches that run without
+interruption.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ MAX_REFUSALS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The result of a builder for an instruction that may stop threads, or send them elsewhere."""
+    """Result of a builder for an instruction that may make threads wait, jump or end."""
 
     run: Control
 
@@ -31,10 +33,10 @@ Builder = Callable[[Site], "Run | Turn | None"]
 
 
 def decode_into(code: Code, tables: Mapping[str, Builder]) -> None:
-    """Fill the stretches of a kernel.
+    """Decode the instructions of a kernel into its stretches.
 
     Args:
-        tables: first word of an opcode -> its builder.
+        tables: builder for each first word of an opcode.
     Raises:
         InvalidValueError: some instructions are not emulated; the error lists them with their lines.
     """
@@ -88,7 +90,7 @@ def _built(
 
 
 def _predicated(site: Site, made: Run | Turn) -> Run | Turn:
-    """Run an instruction only in the threads whose predicate holds."""
+    """Wrap an instruction so that it runs only in the threads whose predicate is true."""
     name, negated = site.one.predicate or ("", False)
     if site.code.register(site.function, name) != "pred":
         raise Refused(f"{name} is not a declared predicate")

@@ -1,4 +1,4 @@
-"""Errors that end a run: a diagnostic with the instruction, its line, its source line and its threads."""
+"""Errors that end a run, and diagnostics with the instruction, its line, its source line and its threads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ISA = "PTX ISA 9.0, "
 
 
 class Fault(Exception):
-    """Error that ends a run; `.diagnostic` has the reason, and `.others` has further reasons."""
+    """Error that ends a run: `.diagnostic` is the reason, and `.others` are further diagnostics."""
 
     def __init__(self, diagnostic: Diagnostic, others: Sequence[Diagnostic] = ()) -> None:
         super().__init__(diagnostic.message)
@@ -25,11 +25,11 @@ class Fault(Exception):
 
 
 class Refused(Exception):
-    """Error of an instruction that the machine does not emulate, or whose operands do not fit."""
+    """Error for an instruction that the machine does not emulate, or whose operands are invalid."""
 
 
 def place_text(one: SourceInstruction, files: Mapping[int, str]) -> str:
-    """The place of an instruction: its line, and the line of the source from which it was compiled."""
+    """Text of an instruction's location: its line in the PTX, and the source line from which it was compiled."""
     return line_text(one.line, location_text(one.loc, files))
 
 
@@ -43,7 +43,7 @@ def finding(
     severity: str = "error",
     facts: Mapping[str, object] | None = None,
 ) -> Diagnostic:
-    """A diagnostic at an instruction."""
+    """Make a diagnostic about an instruction."""
     said: dict[str, object] = {}
     if one is not None:
         text = f"{place_text(one, files or {})}: {text}"

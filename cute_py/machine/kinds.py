@@ -1,4 +1,6 @@
-"""The types that instructions name: their bits, the code that reads a row as the type, and the numpy type."""
+"""The types that instructions name, each with its width, the code that views a register row as this type, and the numpy
+dtype.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from cute_py.machine.threads import BOOL, F16, F32, F64, S16, S32, S64, U16, U32
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A type of an instruction: bits, letter (b, u, s, f or p), code for reading a row, dtype of its numbers."""
+    """A type that instructions name: its bits, letter (b, u, s, f or p), the code that views a register row as this
+    type, and the dtype of its values.
+    """
 
     name: str
     bits: int

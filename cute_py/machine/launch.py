@@ -1,7 +1,8 @@
-"""Arguments of a kernel: arrays as ranges of global memory, numbers and structures as the bytes of its parameters.
+"""The arguments of a kernel: arrays become ranges of global memory, numbers and structures become the bytes of the
+parameters.
 
-Arrays that share host memory share addresses, at the same distances. A tensor map points to the start of its array: the
-machine replaces the address in the map by the address of the array here.
+Arrays that share host memory share addresses too, at the same distances. The machine replaces the address in a tensor
+map by the address that it gives to the map's array.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, UnknownFactError
 from cute_py.machine.code import Code
 from cute_py.machine.memory import Memory
 from cute_py.machine.threads import Array
-from cute_py.ptx.source import Module, Variable
+from cute_py.ptx.parse import Variable
+from cute_py.ptx.source import Module
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.fields import MAP_BYTES
 from cute_py.tma.descriptor.replace import replace
@@ -34,7 +36,7 @@ Triple = tuple[int, int, int]
 
 
 class HasKernel(Protocol):
-    """Protocol of a kernel in CUDA C++ with its launch parameters."""
+    """Protocol of an object with a CUDA C++ kernel and its launch parameters."""
 
     @property
     def name(self) -> str:
@@ -42,30 +44,30 @@ class HasKernel(Protocol):
 
     @property
     def text(self) -> str:
-        """CUDA C++ without headers."""
+        """CUDA C++ source of the kernel, without headers."""
 
     @property
     def threads(self) -> int:
-        """Number of threads of a CTA."""
+        """Number of threads in a CTA."""
 
     @property
     def shared_bytes(self) -> int:
-        """Dynamic shared memory of a CTA."""
+        """Dynamic shared memory of a CTA, in bytes."""
 
     @property
     def cluster(self) -> int:
-        """CTAs of a cluster, along x."""
+        """Number of CTAs in a cluster, all along x."""
 
     @property
     def arch(self) -> str:
-        """The target of the compiler."""
+        """Target architecture of the compiler, such as 'sm_90a'."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MachineLaunch:
     """A launch: a kernel with its grid and arguments.
 
-    memory: name -> other bytes that the kernel accesses.
+    memory: further arrays that the kernel accesses, by name.
     """
 
     kernel: HasKernel
@@ -75,14 +77,14 @@ class MachineLaunch:
 
 
 class HasLaunches(Protocol):
-    """Protocol of an object that defines its own launches."""
+    """Protocol of an object that defines its own kernel launches."""
 
     def machine_launches(self, args: Sequence[Any]) -> Sequence[MachineLaunch]:
-        """Return the launches for these arguments."""
+        """Return the kernel launches for these arguments."""
 
 
 def triple(value: object, what: str) -> Triple:
-    """Return one to three numbers as a triple.
+    """Pad one to three sizes to a triple; a missing size is 1.
 
     >>> triple(4, "grid"), triple((2, 3), "grid")
     ((4, 1, 1), (2, 3, 1))
@@ -96,7 +98,7 @@ def triple(value: object, what: str) -> Triple:
 
 
 def is_array(value: object) -> bool:
-    """Whether a value is an array of host memory."""
+    """Whether a value is an array in host memory."""
     return isinstance(value, np.ndarray) or hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
 
 
@@ -104,7 +106,7 @@ def host_array(value: Any, what: str) -> Array:
     """Return an argument as a numpy array over the same memory.
 
     Raises:
-        InvalidTypeError: the argument is not contiguous, or is not an array of host memory.
+        InvalidTypeError: the argument is not a contiguous array in host memory.
     """
     if isinstance(value, np.ndarray):
         array = value
@@ -119,14 +121,14 @@ def host_array(value: Any, what: str) -> Array:
 
 
 class Arguments:
-    """Arrays and parameters of a launch.
+    """The arrays and the parameter bytes of a launch.
 
     Args:
-        values: one for each parameter. `None` is a null pointer, a pair (map, array) is a tensor map, and a pair
-            (bytes, {offset: array or map}) is a structure that holds pointers or maps.
-        arch: the target of the tensor maps.
+        values: one value for each parameter. `None` is a null pointer, a pair (map, array) is a tensor map, and a pair
+            (bytes, {offset: array or map}) is a structure that contains pointers or maps.
+        arch: the architecture for which tensor maps are encoded.
     Raises:
-        InvalidTypeError, InvalidValueError: a parameter can't hold its value, or the number of values is wrong.
+        InvalidTypeError, InvalidValueError: a value does not fit its parameter, or the number of values is wrong.
     """
 
     def __init__(
@@ -163,7 +165,7 @@ class Arguments:
             self.arrays[name] = host_array(value, name)
 
     def bytes_of(self) -> dict[str, Array]:
-        """Copy the bytes of each writable array."""
+        """Return copies of the bytes of each writable array."""
         return {name: raw.copy() for name, raw, _ in self._groups if raw.flags.writeable}
 
     def restore(self, held: Mapping[str, Array]) -> None:
@@ -173,7 +175,7 @@ class Arguments:
                 raw[...] = held[name]
 
     def place(self, memory: Memory, code: Code) -> None:
-        """Make ranges for the arrays, the module's variables and the parameters."""
+        """Add ranges of global memory for the arrays, the module's variables and the parameters."""
         address: dict[str, int] = {}
         for name, raw, members in self._groups:
             made = memory.add(name, raw, writable=raw.flags.writeable)
@@ -235,7 +237,7 @@ def _type(one: Variable) -> str:
 
 
 def _plain(value: Any, one: Variable, what: str) -> bytes:
-    """A number, bytes, or None as the bytes of a parameter."""
+    """Convert a number, bytes or None to the bytes of a parameter."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         raw = bytes(value)
         if len(raw) != one.nbytes:
@@ -268,7 +270,7 @@ def _plain(value: Any, one: Variable, what: str) -> bytes:
 
 
 def _grouped(arrays: Mapping[str, Array]) -> list[tuple[str, Array, dict[str, int]]]:
-    """Group arrays that share host memory: (name, bytes, offset of each array)."""
+    """Group arrays that share host memory; return (name, bytes, offset of each array) for each group."""
     spans = []
     for name, array in arrays.items():
         start = int(array.__array_interface__["data"][0])
@@ -298,7 +300,7 @@ def _grouped(arrays: Mapping[str, Array]) -> list[tuple[str, Array, dict[str, in
 
 
 def place_variables(memory: Memory, code: Code) -> dict[str, Range]:
-    """Make ranges for the module variables that a kernel uses, with their initial values."""
+    """Add ranges of global memory for the module variables that a kernel uses, and store their initial values."""
     made = {}
     memory.symbols.update(code.addresses)
     for name, one in code.globals.items():

@@ -1,7 +1,8 @@
-"""mma.sync and wgmma on registers: the thread-value layouts of the atoms gather the operands and scatter the sums.
+"""Emulate mma.sync and wgmma: the thread-value layouts of the atoms gather the operands from registers and scatter the
+sums.
 
-The atom of an instruction is the row of `MMA_ATOMS` with the text of the instruction. Its layouts map the values of a
-thread to elements of the matrices. A descriptor gives the place of an operand in shared memory.
+The atom of an instruction is the row of `MMA_ATOMS` whose instruction text is the same. Its layouts map the values of a
+thread to elements of the matrices. For an operand in shared memory, a descriptor gives the addresses.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ class MatrixInstruction:
 
 @functools.cache
 def _rows() -> Mapping[str, MmaAtom]:
-    """Instruction, with `RS` for a wgmma with A in registers -> its first row without complex elements."""
+    """Map each instruction text to its first atom without complex elements; a wgmma with A in registers has `RS` in its
+    key.
+    """
     found: dict[str, MmaAtom] = {}
     for atom in MMA_ATOMS.values():
         if atom.ptx.startswith(("mma.sync.aligned.m", "wgmma.mma_async.")):
@@ -79,52 +82,55 @@ def _rows() -> Mapping[str, MmaAtom]:
 
 @functools.lru_cache(maxsize=1024)
 def matrix_instruction(opcode: str, a_in_registers: bool = True) -> MatrixInstruction:
-    """The instruction of an opcode with its modifiers.
+    """Find the matrix instruction of an opcode with modifiers.
 
     Raises:
-        InvalidValueError: the table has no such instruction.
+        InvalidValueError: `MMA_ATOMS` has no such instruction.
 
     >>> matrix_instruction("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32").atom.name
     'SM80_16x8x8_F32TF32TF32F32_TN'
     """
+    written = opcode
+    if ".satfinite." in opcode:  # the ISA has it before the types, CUTLASS's atoms behind them
+        opcode = opcode.replace(".satfinite", "", 1) + ".satfinite"
     atom = _rows().get(opcode + (" RS" if opcode.startswith("wgmma") and a_in_registers else ""))
     types = _TYPES.search(
         opcode.removesuffix(".satfinite").removesuffix(".popc").removesuffix(".and").removesuffix(".xor")
     )
     if atom is None or types is None:
         facts = {"emulated": "dense mma.sync of sm_70 to sm_90, and wgmma.mma_async, dense and sparse"}
-        raise InvalidValueError(f"{given(opcode)} is not an emulated matrix instruction", facts)
+        raise InvalidValueError(f"{given(written)} is not an emulated matrix instruction", facts)
     return MatrixInstruction(atom, types[1], types[2], types[3])
 
 
 @functools.lru_cache(maxsize=1024)
 def _places(atom: MmaAtom, operand: str) -> Array:
-    """(thread, value) -> index in the operand's matrix, rows first."""
+    """Index of each (thread, value) in the operand's matrix, with the row index fastest."""
     return np.asarray(offsets(atom.layouts[operand])).reshape(int(size(atom.thr_id)), -1, order="F")
 
 
 @functools.lru_cache(maxsize=16)
 def _register_places(k: int) -> Array:
-    """(thread, value) -> m + 64 * k of a warpgroup's A in registers, for this number of stored elements of K."""
+    """Index m + 64 * k of each (thread, value) of a warpgroup's A in registers, where `k` elements of K are stored."""
     return np.asarray(offsets(register_a_layout(k))).reshape(128, -1, order="F")
 
 
 def gathered(atom: MmaAtom, operand: str, raw: Array, extents: tuple[int, int]) -> Array:
-    """Element bits (.., thread, value) as matrices."""
+    """Gather element bits (.., thread, value) into matrices (.., *extents)."""
     matrix = np.zeros((*raw.shape[:-2], extents[0] * extents[1]), raw.dtype)
     matrix[..., _places(atom, operand)] = raw
     return matrix.reshape(*raw.shape[:-2], extents[1], extents[0]).swapaxes(-1, -2)
 
 
 def scattered(atom: MmaAtom, matrix: Array) -> Array:
-    """Matrices (.., m, n) -> (.., thread, value) of C."""
+    """Scatter matrices (.., m, n) to the (.., thread, value) of C."""
     flat = np.ascontiguousarray(matrix.swapaxes(-1, -2)).reshape(*matrix.shape[:-2], -1)
     found: Array = flat[..., _places(atom, "C")]
     return found
 
 
 def multiplied(found: MatrixInstruction, a: Array, b: Array, c: Array) -> Array:
-    """Element bits of D = A * B + C, of element bits (m, k), (n, k) and (m, n)."""
+    """Compute D = A * B + C on element bits of shapes (m, k), (n, k) and (m, n)."""
     x, y, z = numbers_of(a, found.a), numbers_of(b, found.b), numbers_of(c, found.d)
     if found.a == "f64":
         return bits_of_numbers(sum_doubles(x, y, z), "f64")
@@ -139,7 +145,7 @@ def multiplied(found: MatrixInstruction, a: Array, b: Array, c: Array) -> Array:
 
 
 def run_mma(found: MatrixInstruction, a: Array, b: Array, c: Array) -> Array:
-    """mma.sync of warps: words (.., lane, register) of A, B and C -> words of D."""
+    """Run mma.sync for warps on words (.., lane, register) of A, B and C, and return D in this form."""
     m, n, k = (int(x) for x in found.atom.shape_mnk)
     d = np.empty_like(c)
     groups = [np.arange(32)]
@@ -158,10 +164,11 @@ def run_mma(found: MatrixInstruction, a: Array, b: Array, c: Array) -> Array:
 
 @functools.lru_cache(maxsize=64)
 def _metadata_places(atom: MmaAtom, group: int) -> tuple[Array, Array]:
-    """(m, stored k) -> thread and bit of the metadata that gives the place of a stored element in its group.
+    """Thread and first bit, for each (m, stored k), of the metadata that gives a stored element's position in its
+    group.
 
-    A group has four bits, two for each stored element. If several threads hold the same metadata, the selector chooses
-    one of them; 0 chooses the first.
+    A group has four bits, two for each stored element. If several threads hold the same metadata, the sparsity selector
+    chooses one of them; 0 chooses the first.
     """
     m, _, k = (int(x) for x in atom.shape_mnk)
     table = np.asarray(offsets(atom.layouts["E"])).reshape(int(size(atom.thr_id)), -1, order="F")
@@ -176,7 +183,7 @@ def _metadata_places(atom: MmaAtom, group: int) -> tuple[Array, Array]:
 
 
 def spread_out(found: MatrixInstruction, stored: Array, metadata: Array) -> Array:
-    """Expand stored elements (m, k / 2) of a sparse A to (m, k): words (thread,) of metadata give their places."""
+    """Expand the stored elements (m, k / 2) of a sparse A to (m, k); metadata words (thread,) give their positions."""
     group = 2 if found.a == "tf32" else 4
     thread, bit = _metadata_places(found.atom, group)
     place = (metadata[thread].astype(np.int64) >> bit & 3) >> (1 if group == 2 else 0)
@@ -198,9 +205,11 @@ def run_wgmma(
     *,
     base: int = 0,
 ) -> Array:
-    """wgmma of one warpgroup: A is words (thread, register) or a descriptor, B a descriptor, C and the result D words.
+    """Run wgmma for one warpgroup, and return D as words (thread, register).
 
-    metadata: one word of each thread, for a sparse A. base: address of the first byte of the memory.
+    a: words (thread, register) or a descriptor. b: a descriptor. c: words (thread, register).
+
+    metadata: one word of each thread, for a sparse A. base: address of the first byte of `memory`.
     """
     m, n, k = (int(x) for x in found.atom.shape_mnk)
     width = element_width(found.a)

@@ -1,4 +1,4 @@
-"""The memories of a kernel, and the conversion of an address to a place in an array.
+"""The memories of a kernel, and the conversion of addresses to offsets in numpy arrays.
 
     global, const   named ranges: arguments, variables of the module; each has bounds, with gaps between them
     param           the bytes of the kernel's parameters, a read-only range of global memory
@@ -7,8 +7,8 @@
     local           one array for all resident threads: local variables, and parameters of called functions
     generic         global addresses; shared memory at `SHARED_WINDOW`, local memory at `LOCAL_WINDOW`
 
-The machine checks every access first: it must be in bounds, aligned, and in the memory that its space names. A fault
-names the argument, the thread and the line, and ends the run.
+Before every access, the machine checks that the address is in bounds, aligned, and in the memory that the instruction's
+state space names. If not, a fault ends the run; it names the argument, the thread and the line.
 
 Source: PTX ISA 9.0, state spaces, generic addressing, alignment. Shared addresses have the rank of the CTA in bits 24
 and up because CUTLASS finds the peer of a pair in this way (`Sm100MmaPeerBitMask`).
@@ -41,7 +41,7 @@ Locate: TypeAlias = Callable[[Frame], Place]
 
 
 class Memory:
-    """Global memory of a run: ranges by address, the kernel's parameters, addresses of the module's variables."""
+    """Global memory of a run: its ranges, the kernel's parameters, and the addresses of the module's variables."""
 
     def __init__(self) -> None:
         self.ranges = GlobalMemory()
@@ -49,12 +49,16 @@ class Memory:
         self.read_only: set[str] = set()
         self.top = GLOBAL_START
         self.parameters: Range = Range("parameters", 0, np.zeros(0, np.uint8))
+        self.heap: Any = None
+        """The heap of `malloc`, once a thread has called it."""
+        self.workspace = 0
+        """Address of the workspace of a cooperative launch; 0 in another launch."""
         self._typed: dict[tuple[int, str, int], Array] = {}
         self.unknown_maps: Mapping[bytes, TensorMap] = {}
         """Bytes that represent a tensor map with unknown bits -> its request."""
 
     def add(self, name: str, array: Array, *, alignment: int = 512, writable: bool = True) -> Range:
-        """Append the bytes as a new range after all others, with a gap before it."""
+        """Add an array as a new range behind all other ranges, with a gap before it."""
         address = -(-(self.top + 256) // alignment) * alignment
         made = self.ranges.add(name, array, address)
         self.top = made.end
@@ -63,11 +67,11 @@ class Memory:
         return made
 
     def forget(self) -> None:
-        """Release the arrays of CTAs that have ended."""
+        """Drop the cached views of arrays, including those of CTAs that have ended."""
         self._typed.clear()
 
     def typed(self, array: Array, dtype: Any, vector: int = 1) -> Array:
-        """View bytes as numbers, (k,) or (k, vector); the view is cached."""
+        """Return a cached view of bytes as values of a dtype: (k,) or (k, vector)."""
         key = (id(array), dtype.str, vector)
         found = self._typed.get(key)
         if found is None:
@@ -83,7 +87,9 @@ class Memory:
 
 
 def address_reader(site: Site, one: Address, space: str) -> Callable[[Frame], Array]:
-    """Reader of the addresses of an operand, int64 (n,), in the space that the instruction names."""
+    """Return a function of a frame that computes the addresses of an operand, int64 (n,), in the space that the
+    instruction names.
+    """
     added = one.added
     if one.base is not None:
         base = one.base
@@ -119,17 +125,17 @@ _OWN: Final = {"const": "global", "entry": "param"}
 
 
 def locate(site: Site, operand: int, space: str, size: int, *, writes: bool) -> Locate:
-    """Return a function that finds the places of an address operand's accesses.
+    """Return a function of a frame that finds the bytes that an address operand accesses: (array, offsets).
 
     Args:
         space: the space that the instruction names; 'generic' if it names none.
-        size: bytes of one access; the address must be a multiple of it.
+        size: bytes of one access; the address must be a multiple of this size.
     """
     return locate_address(site, site.address(operand), space, size, writes=writes)
 
 
 def locate_address(site: Site, one: Address, space: str, size: int, *, writes: bool) -> Locate:
-    """Find the places of an address that was read, in the same way as `locate`."""
+    """Return the function of `locate` for an `Address` instead of an operand's index."""
     kind = _SPACES.get(space)
     if kind is None:
         raise Refused(f"{site.one.opcode}: the state space .{space} is not emulated")
@@ -150,7 +156,7 @@ def locate_address(site: Site, one: Address, space: str, size: int, *, writes: b
 
 
 def place_of(f: Frame, site: Site, space: str, addresses: Array, size: int, writes: bool) -> Place:
-    """The place of addresses (n,) in global, shared or generic memory."""
+    """Return (array, offsets) for addresses (n,) in global, shared or generic memory."""
     if space.startswith("shared"):
         return _shared(f, site, addresses, size)
     if space == "global":
@@ -159,7 +165,7 @@ def place_of(f: Frame, site: Site, space: str, addresses: Array, size: int, writ
 
 
 def generic_place(f: Frame, site: Site, addresses: Array, size: int, writes: bool) -> Place:
-    """The place of generic addresses that all lie in one memory."""
+    """Return (array, offsets) for generic addresses that are all in one memory."""
     low, high = int(addresses.min()), int(addresses.max())
     if low >= SHARED_WINDOW and high < SHARED_WINDOW + SHARED_WINDOW_BYTES:
         return _shared(f, site, addresses - SHARED_WINDOW, size)
@@ -171,18 +177,20 @@ def generic_place(f: Frame, site: Site, addresses: Array, size: int, writes: boo
 
 
 class _Mixed(Exception):
-    """Generic addresses of one instruction in several memories."""
+    """Raised if the generic addresses of one instruction are in several memories."""
 
 
 def by_memory(f: Frame, addresses: Array) -> list[Array]:
-    """Flags (n,) of the threads with shared, local and global addresses, for each of these memories that occurs."""
+    """Flags (n,) of the threads whose addresses are in shared, local and global memory; a memory that does not occur is
+    left out.
+    """
     shared = (addresses >= SHARED_WINDOW) & (addresses < SHARED_WINDOW + SHARED_WINDOW_BYTES)
     local = (addresses >= LOCAL_WINDOW) & (addresses < LOCAL_WINDOW + LOCAL_WINDOW_BYTES)
     return [flags for flags in (shared, local, ~(shared | local)) if flags.any()]
 
 
 def parted(run: Callable[[Frame], None], addresses: Callable[[Frame], Array] | None) -> Callable[[Frame], None]:
-    """Run an access once for each memory if its generic addresses lie in several memories."""
+    """Wrap an access so that it runs once for each memory, if its generic addresses are in several memories."""
     if addresses is None:
         return run
     where = addresses
@@ -228,7 +236,7 @@ def _refused_write(f: Frame, site: Site, found: Range, address: int) -> Exceptio
 
 
 def _several(f: Frame, site: Site, addresses: Array, size: int, writes: bool) -> Place:
-    """Accesses to several ranges, if each is in bounds: one array of all ranges."""
+    """Check that each access is in bounds of its range, and raise `SeveralRanges`."""
     memory = f.m.memory
     index = memory.ranges.index_of(addresses)
     for which in np.unique(index).tolist():
@@ -243,7 +251,7 @@ def _several(f: Frame, site: Site, addresses: Array, size: int, writes: bool) ->
 
 
 class SeveralRanges(Exception):
-    """Global addresses of one instruction in several ranges; `.index` has the range of each thread."""
+    """Raised if the global addresses of one instruction are in several ranges; `.index` is the range of each thread."""
 
     def __init__(self, index: Array) -> None:
         super().__init__()
@@ -251,7 +259,7 @@ class SeveralRanges(Exception):
 
 
 def each_range(run: Callable[[Frame], None]) -> Callable[[Frame], None]:
-    """Run an access once for each range if its addresses lie in several ranges."""
+    """Wrap an access so that it runs once for each range, if its addresses are in several ranges."""
 
     def go(f: Frame) -> None:
         try:
@@ -303,7 +311,7 @@ def _shared(f: Frame, site: Site, addresses: Array, size: int) -> Place:
 
 
 def _peers(f: Frame, site: Site, addresses: Array, size: int) -> Place:
-    """Shared memory of the CTAs of the cluster, by the ranks in the addresses."""
+    """Return (array, offsets) for addresses in the shared memory of a cluster; the addresses contain CTA ranks."""
     m: Host = f.m
     rank = addresses >> RANK_SHIFT
     inside = (addresses & (1 << RANK_SHIFT) - 1) - m.shared_base
@@ -345,7 +353,7 @@ def _local(f: Frame, site: Site, addresses: Array, size: int) -> Place:
 
 
 def host_place(m: Host, cta: int, address: int) -> tuple[Array, int] | None:
-    """(array, offset) of a generic address for a thread of a CTA; None if no memory has the address."""
+    """Return (array, offset) for a generic address in a thread of a CTA; None if no memory contains the address."""
     if SHARED_WINDOW <= address < SHARED_WINDOW + SHARED_WINDOW_BYTES:
         inside = address - SHARED_WINDOW
         peer = cta // m.cluster_size * m.cluster_size + (inside >> RANK_SHIFT)

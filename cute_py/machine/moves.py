@@ -1,8 +1,10 @@
-"""Moves between the lanes of a warp: shfl.sync, ldmatrix, stmatrix, movmatrix, on (warp, lane) arrays.
+"""Instructions that move data between the lanes of a warp: shfl.sync, ldmatrix, stmatrix, movmatrix, on (warp, lane)
+arrays.
 
 A matrix of ldmatrix is 8 rows of 16 bytes. Lane l holds the elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4, or of
-column l / 4 if the matrix is transposed. Lanes 8 i to 8 i + 7 give the addresses of the rows of matrix i.
-Source: PTX ISA, shfl.sync, ldmatrix, stmatrix, movmatrix; equal to the device (docs/measurements/atoms-h200.md).
+column l / 4 if the matrix is transposed. Lanes 8 i to 8 i + 7 provide the addresses of the rows of matrix i.
+Source: PTX ISA, shfl.sync, ldmatrix, stmatrix, movmatrix; results equal those of an H200
+(docs/measurements/atoms-h200.md).
 """
 
 from __future__ import annotations
@@ -23,11 +25,12 @@ _LANES: Final = np.arange(32)
 
 
 def shuffle(mode: str, value: Array, source: Array, control: Array) -> tuple[Array, Array]:
-    """shfl.sync of (warp, lane) values: the value that each lane receives, and whether its source was in range.
+    """Run shfl.sync on (warp, lane) values; return the value that each lane receives, and whether its source lane was
+    in range.
 
     Args:
-        mode: up, down, bfly or idx. source: the lane, or the distance. control: clamp in bits 0-4, segments in bits
-            8-12.
+        mode: up, down, bfly or idx. source: the source lane (idx), the distance (up, down) or the lane mask (bfly).
+            control: clamp in bits 0-4, segments in bits 8-12.
     """
     clamp, segment = control & 31, control >> 8 & 31
     distance = source & 31
@@ -51,20 +54,20 @@ def shuffle(mode: str, value: Array, source: Array, control: Array) -> tuple[Arr
 
 
 def load_matrix(memory: Array, addresses: Array, matrices: int, transposed: bool) -> Array:
-    """ldmatrix of one warp: addresses (32,) -> words (32, matrices)."""
+    """Run ldmatrix for one warp: addresses (32,) to words (32, matrices)."""
     rows = bytes_at(memory, addresses[: 8 * matrices].astype(np.int64), UNIT_BYTES, "a row of ldmatrix")
     return _fragments(rows.view(np.uint16).reshape(matrices, 8, 8), transposed)
 
 
 def _fragments(elements: Array, transposed: bool) -> Array:
-    """(matrix, row, column) of 16 bits -> words (32, matrix)."""
+    """Convert 16-bit elements (matrix, row, column) to words (32, matrix)."""
     held = elements.swapaxes(1, 2) if transposed else elements
     words = np.ascontiguousarray(held).view(np.uint32)
     return words.reshape(len(elements), 32).T.copy()
 
 
 def store_matrix(memory: Array, addresses: Array, words: Array, transposed: bool) -> None:
-    """stmatrix of one warp: words (32, matrices) to rows at addresses (32,)."""
+    """Run stmatrix for one warp: store words (32, matrices) as rows at addresses (32,)."""
     matrices = words.shape[1]
     elements = np.ascontiguousarray(words.T).view(np.uint16).reshape(matrices, 8, 8)
     elements = elements.swapaxes(1, 2) if transposed else elements
@@ -73,6 +76,6 @@ def store_matrix(memory: Array, addresses: Array, words: Array, transposed: bool
 
 
 def transpose_matrix(words: Array) -> Array:
-    """movmatrix of one warp: words (32,) of an 8 x 8 matrix -> words of its transpose."""
+    """Run movmatrix for one warp: transpose an 8 x 8 matrix, given as words (32,)."""
     elements = np.ascontiguousarray(words).view(np.uint16).reshape(1, 8, 8)
     return _fragments(elements, True)[:, 0]

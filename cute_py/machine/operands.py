@@ -1,14 +1,14 @@
-"""Read shared memory for matrix instructions: rows by address, and operands by descriptor.
+"""Read shared memory for matrix instructions: rows at given addresses, and operands that a descriptor describes.
 
-A descriptor of wgmma or tcgen05 has a start, two offsets and a swizzle. With W the width of the swizzle in bytes (16
-without one) and U = W / 16, the byte offsets are:
+A descriptor of wgmma or tcgen05 has a start address, two offsets (LBO and SBO) and a swizzle. With W the width of the
+swizzle in bytes (16 without a swizzle) and U = W / 16, the byte offsets from the start address are:
 
     K-major    row r, byte b of K         (r % 8) * W + (r / 8) * SBO + b % W + (b / W) * LBO
     MN-major   unit u of 16 bytes, k      (k % 8) * W + (u % U) * 16 + (u / U) * LBO + (k / 8) * SBO
 
-Without a swizzle, LBO and SBO of an MN-major operand change places. Atoms of 32 bytes (tcgen05) have 4 elements of K
-instead of 8. `operand_layout` returns this table as a CuTe layout. The swizzle then acts on the bits of the address: it
-XORs bits 7 to 9 onto bits 4 to 6, as many of these bits as it has.
+Without a swizzle, LBO and SBO of an MN-major operand are exchanged. Swizzle atoms of 32 bytes (tcgen05) have 4 elements
+of K instead of 8. `operand_layout` returns this table as a CuTe layout. The swizzle then acts on the bits of the
+address: it XORs bits 7 to 9 into bits 4 to 6, or for a narrower swizzle, only the lower one or two of them.
 Source: PTX ISA, "Shared Memory Matrix Layout" of wgmma; each of these cases was measured (docs/measurements).
 """
 
@@ -42,7 +42,9 @@ def bytes_at(memory: Array, addresses: Array, width: int, what: str) -> Array:
 
 
 def put_bytes(memory: Array, addresses: Array, content: Array, what: str) -> None:
-    """The reverse of `bytes_at`. If two rows write one place, the later row wins; devices do not promise an order."""
+    """Write bytes at each address; the inverse of `bytes_at`. If two rows have the same address, the later row wins
+    here; a device guarantees no order.
+    """
     _check(memory, addresses, content.shape[-1], what)
     memory[addresses[..., None] + np.arange(content.shape[-1])] = content
 
@@ -64,7 +66,7 @@ def _check(memory: Array, addresses: Array, width: int, what: str) -> None:
 def operand_layout(
     swizzle: SmemSwizzle, leading: int, stride: int, major: Major, extent: int, depth: int, bits: int
 ) -> Layout:
-    """(rows, K) -> offset of an element from the descriptor's start, in elements, before the swizzle.
+    """Return the layout (rows, K) -> offset of an element from the descriptor's start, in elements, before the swizzle.
 
     Args:
         leading, stride: the offsets of the descriptor, in bytes. extent: rows, M or N. depth: elements of K.
@@ -92,10 +94,10 @@ def operand_layout(
 
 
 def expect_fixed_bits(descriptor: SmemDescriptor) -> None:
-    """Refuse a descriptor whose version or reserved bits differ from the values of the PTX ISA.
+    """Check that the version and the reserved bits of a descriptor have the values that the PTX ISA defines.
 
     Raises:
-        TmemError: a field differs.
+        TmemError: a field has another value.
     """
     broken = [found.text for found in descriptor.check() if found.rule != "leading"]
     if broken:
@@ -107,7 +109,8 @@ def expect_fixed_bits(descriptor: SmemDescriptor) -> None:
 def operand_places(
     descriptor: int, major: Major, extent: int, depth: int, bits: int, kind: DescriptorKind
 ) -> tuple[Array, int, int]:
-    """Address of each element (extent, depth) in units of its size, and the least and the greatest address.
+    """Return the address of each element (extent, depth) in units of the element size, and the lowest and the highest
+    address.
 
     Raises:
         TmemError, InvalidValueError: a field has a value that is invalid or not emulated.
@@ -138,11 +141,12 @@ def operand_bytes(
     base: int = 0,
     kind: DescriptorKind = DescriptorKind.WGMMA,
 ) -> Array:
-    """Read the elements of an operand of wgmma or tcgen05.mma: unsigned (extent, depth).
+    """Read the elements of an operand of wgmma or tcgen05.mma as unsigned integers of shape (extent, depth).
 
     Args:
-        descriptor: its 64 bits. extent: rows, M or N. depth: elements of K. bits: width of an element, 8, 16 or 32.
-        base: address of the first byte of the memory, a multiple of 16.
+        descriptor: the 64 bits of the matrix descriptor. extent: rows, M or N. depth: elements of K. bits: width of an
+            element, 8, 16 or 32.
+        base: address of the first byte of `memory`, a multiple of 16.
     Raises:
         InvalidValueError: the operand extends past the memory, or has a base offset, which is not emulated.
     """
@@ -169,10 +173,10 @@ def operand_units(
 
 
 def row_units(descriptor: int, major: Major, extent: int, depth: int, bits: int) -> Array:
-    """Addresses of the 16-byte units of an operand of wgmma: (group, line, unit along the line).
+    """Addresses of the 16-byte units of an operand of wgmma, with axes (group, line, unit along the line).
 
-    A line is a row of a K-major operand, or a k of an MN-major one; a group is 8 lines, within one width of the
-    swizzle.
+    A line is a row of a K-major operand, or an index k of an MN-major operand. A group is 8 lines within one swizzle
+    width.
     """
     places, _, _ = operand_places(descriptor, major, extent, depth, bits, DescriptorKind.WGMMA)
     lines = (places if major is Major.K else places.T) * (bits // 8)

@@ -1,7 +1,7 @@
-"""Round numbers once to fewer bits, in any direction; and compute sums rounded to odd.
+"""Round numbers to fewer bits in a single rounding, in any direction; and compute sums rounded to odd.
 
 Rounding to odd sets the last bit of a sum if bits were lost. Such a sum can be rounded again to a type with at least
-two bits less. The result is the same as that of rounding the exact sum.
+two bits fewer, with the same result as rounding the exact sum once.
 Source: S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Transactions on Computers 57 (2008).
 """
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 def rounded(x: Array, digits: int, least: int, mode: str, random: Array | None = None) -> Array:
-    """float64 rounded to `digits` significant bits, without bits below 2**(least - digits + 1).
+    """Round float64 to `digits` significant bits, without bits below 2**(least - digits + 1).
 
     Args:
-        mode: rn, rz, rm, rp, rna (ties away from zero), or rs, which rounds away from zero if the sum of `random` (0 to
-            below 1) and the lost bits, as a fraction of the last kept bit, is at least 1.
+        mode: rn, rz, rm, rp, rna (ties away from zero), or rs (stochastic), which rounds away from zero if `random` (in
+            [0, 1)) plus the lost bits, as a fraction of the last kept bit, is at least 1.
 
     >>> rounded(np.array([1.0 + 2**-9, -(1 + 3 * 2**-9)]), 8, -126, "rn").tolist()
     [1.0, -1.0078125]
@@ -48,7 +48,9 @@ _WHOLE: Final[Mapping[str, Callable[[Any], Any]]] = {
 
 
 def limited(x: Array, largest: float, mode: str) -> Array:
-    """Replace numbers beyond a type's largest by infinity, or by the largest if the rounding mode stops there."""
+    """Replace numbers above a type's largest number by infinity, or by the largest number if the rounding mode does not
+    round up to infinity.
+    """
     over = (np.abs(x) > largest) & np.isfinite(x)
     if not over.any():
         return x
@@ -70,7 +72,10 @@ def single_of(x: Array, mode: str) -> Array:
 
 
 def half_bits(x: Array, name: str, mode: str = "rn", random: Array | None = None) -> Array:
-    """Convert float64, exact or rounded to odd, to bits of f16 or bf16; a NaN is 0x7FFF. random: for the mode rs."""
+    """Convert float64, exact or rounded to odd, to bits of f16 or bf16; a NaN becomes 0x7FFF.
+
+    random: random numbers in [0, 1), for the mode rs.
+    """
     if name == "f16" and mode == "rn":
         raw = x.astype(np.float16).view(np.uint16)
     else:
@@ -84,7 +89,7 @@ def half_bits(x: Array, name: str, mode: str = "rn", random: Array | None = None
 
 
 def to_odd(total: Array, lost: Array) -> Array:
-    """Convert a rounded float64 sum and its error to the sum rounded to odd."""
+    """Convert a rounded float64 sum and its rounding error to the sum rounded to odd."""
     inexact = (lost != 0) & np.isfinite(total) & np.isfinite(lost)
     if not inexact.any():
         return total
@@ -95,7 +100,7 @@ def to_odd(total: Array, lost: Array) -> Array:
 
 
 def sum_to_odd(a: Any, b: Any) -> Array:
-    """a + b of float64, rounded to odd."""
+    """Compute a + b of float64, rounded to odd."""
     x, y = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(b, np.float64))
     total = x + y
     back = total - x
@@ -103,13 +108,15 @@ def sum_to_odd(a: Any, b: Any) -> Array:
 
 
 def signed_zeros(found: Array, first: Array, second: Array) -> Array:
-    """Set the sign of zero sums that are rounded down: -0, unless both operands are +0. Only their signs are used."""
+    """Set the sign of zero sums under rounding down: -0, unless both operands are +0. Only the signs of the operands
+    are used.
+    """
     below = np.signbit(first) | np.signbit(second)
     return np.where((found == 0) & below, -0.0, found)
 
 
 def fused_double(a: Any, b: Any, c: Any, mode: str = "rn") -> Array:
-    """a * b + c of float64, rounded once."""
+    """Compute a * b + c of float64 with one rounding."""
     rows = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in (a, b, c)))
     x, y, z = (np.atleast_1d(row) for row in rows)
     found = x * y + z
@@ -132,7 +139,7 @@ def fused_double(a: Any, b: Any, c: Any, mode: str = "rn") -> Array:
 
 
 def nearest_double(exact: Fraction, mode: str, otherwise: float) -> float:
-    """Round a fraction to float64; return `otherwise`, a zero with the right sign, for 0."""
+    """Round a fraction to float64; for 0, return `otherwise`, which is a zero with the right sign."""
     if exact == 0:
         return otherwise
     try:
@@ -150,7 +157,7 @@ def nearest_double(exact: Fraction, mode: str, otherwise: float) -> float:
 
 
 def _easy(x: Array, y: Array, z: Array) -> Array:
-    """Flags of fused sums in which no part underflows or overflows."""
+    """Flags of the fused multiply-adds in which no intermediate result underflows or overflows."""
     exponents = [np.frexp(np.where(np.isfinite(v), v, 1.0))[1] for v in (x, y, z)]
     product = exponents[0] + exponents[1]
     inside = (np.abs(exponents[0]) < 400) & (np.abs(exponents[1]) < 400) & (np.abs(exponents[2]) < 800)

@@ -1,4 +1,4 @@
-"""Run a kernel on numpy arrays as a GPU would, and return the findings: `run_ptx`."""
+"""Function `run_ptx`: runs a kernel on numpy arrays as a GPU would, and returns the findings."""
 
 from __future__ import annotations
 
@@ -53,26 +53,31 @@ MAX_BLOCK: Final = 1024
 SM_THREADS: Final = 2048
 SM_SHARED: Final = SHARED_MEMORY_BYTES[90]
 SM_CTAS: Final = 32
+WORKSPACE_BYTES: Final = 8
+"""The workspace of a cooperative launch: its size, and the word of `grid.sync()`."""
+
 MAX_STATE: Final = 768 << 20
 """Maximum bytes of registers and shared memory of the CTAs that run together."""
 
 
 class PtxError(CuteError):
-    """Error of a kernel that failed; `.run` is the run with all findings."""
+    """Error raised for a kernel run with errors; `.run` is the run with all findings."""
 
     run: PtxRun
 
 
 @record
 class Count:
-    """Executions of an instruction, and its memory traffic.
+    """Execution counts of one instruction, and its memory traffic.
 
     Attributes:
-        line: line of the PTX. source: file of the source; source_line: line of the source, if the PTX names it.
+        line: line in the PTX. source, source_line: file and line of the source, if the PTX names them.
         executions: executions by warps. threads: executions by threads.
-        wavefronts: wavefronts of shared memory for its accesses. bank_conflicts: wavefronts beyond one for each group
+        wavefronts: shared-memory wavefronts of its accesses. bank_conflicts: wavefronts beyond the first of each group
             of lanes.
-        sectors: sectors of 32 bytes of global memory. All three are None after `traffic=False`.
+        sectors: 32-byte sectors of global memory.
+
+    `wavefronts`, `bank_conflicts` and `sectors` are None after `traffic=False`.
     """
 
     line: int
@@ -88,14 +93,15 @@ class Count:
 
 @record
 class PtxRun:
-    """The result of a run.
+    """The result of a kernel run.
 
     Attributes:
-        kernel: its name. diagnostics: the findings. printed: the texts of vprintf.
-        counts: executions of each executed instruction. instructions: sum of all executions by threads.
-        approximate: opcodes whose results are correctly rounded here, and within the ISA's bounds on a GPU.
-        schedules: the schedules that ran. not_run: requested schedules that did not run, because an error ended the
-            run.
+        kernel: name of the kernel. diagnostics: the findings. printed: the output of vprintf.
+        counts: execution counts of each executed instruction. instructions: sum of all executions by threads.
+        approximate: executed opcodes whose results are correctly rounded here; on a GPU they may differ within the
+            bounds of the ISA.
+        schedules: the schedules that ran. not_run: the requested schedules that did not run because of an earlier
+            error.
 
     >>> import cute_py as cute
     >>> text = ".version 8.0\\n.target sm_90a\\n.address_size 64\\n.visible .entry nothing() { ret; }"
@@ -122,7 +128,9 @@ class PtxRun:
 
     @property
     def scope(self) -> Scope:
-        """Scope of the run: the properties that were judged, and others such as unreached code and other launches."""
+        """The scope of the run: which properties were judged, and which were not, such as unreached code and other
+        launches.
+        """
         steps = f"{counted(self.instructions, 'instruction')} of threads ({' and '.join(self.schedules) or 'not run'})"
         ran = {one.line for one in self.counts}
         instructions = () if self._code is None else self._code.instructions
@@ -136,7 +144,7 @@ class PtxRun:
 
     @property
     def sources(self) -> Mapping[int, str]:
-        """Line of the PTX -> line of the source, such as 'ring.cu:21', if the PTX names it."""
+        """The source line of each PTX line, such as 'ring.cu:21', where the PTX names it."""
         return {} if self._code is None else self._code.sources
 
     @property
@@ -145,10 +153,11 @@ class PtxRun:
         return not any(one.severity == "error" for one in self.diagnostics)
 
     def trace(self, thread: int, cta: int = 0) -> list[tuple[int, str]]:
-        """(line, instruction) of each instruction that a thread executed, in order; for a long run only the beginning.
+        """Return (line, instruction) of each instruction that a thread executed, in order; for a long run, only the
+        beginning.
 
         Args:
-            thread: number in its CTA, x fastest. cta: number in the grid, x fastest.
+            thread: linear index in its CTA, x fastest. cta: linear index in the grid, x fastest.
         """
         code: Code = self._code
         ctas, size = self._wave
@@ -166,15 +175,16 @@ class PtxRun:
         return found
 
     def timeline(self, cta: int = 0) -> RunTimeline:
-        """Timeline of a CTA: its warps, barriers, copies and matrix instructions; for a long run only the beginning.
+        """Return the timeline of a CTA: its warps, barriers, copies and matrix instructions; for a long run, only the
+        beginning.
 
         `print` shows it as text, and `cute_py.draw.draw` makes a picture. With `schedule="lazy"`, copies and products
-        are under way until a thread waits for them. `run_ptx(..., judge=False)` does not record them, nor barriers.
+        are in flight until a thread waits for them. After `run_ptx(..., judge=False)`, the timeline has only warps.
 
         Args:
-            cta: number in the grid, x fastest; must be one of the CTAs of the first wave.
+            cta: linear index in the grid, x fastest; must be one of the CTAs of the first wave.
         Raises:
-            InvalidValueError: there is no such CTA.
+            InvalidValueError: the first wave has no such CTA.
         """
         if self._code is None:
             raise InvalidValueError("this run was not made by run_ptx, so it has no steps")
@@ -182,12 +192,12 @@ class PtxRun:
         return build_timeline(self._trace, self._events, self._code, size, expect_integer(cta, "cta", 0, ctas - 1))
 
     def tensor_memory(self, cta: int = 0) -> TensorContents:
-        """The tensor memory of a CTA at the end of the run, with the instructions that wrote it.
+        """Return the tensor memory of a CTA at the end of the run, with the instructions that wrote it.
 
         `print` shows it as text, and `cute_py.draw.draw` makes a picture.
 
         Args:
-            cta: number in the grid, x fastest; must be one of the CTAs of the first wave.
+            cta: linear index in the grid, x fastest; must be one of the CTAs of the first wave.
         Raises:
             InvalidValueError: the first wave has no such CTA, or the kernel has no tcgen05 instructions.
         """
@@ -202,14 +212,16 @@ class PtxRun:
         return TensorContents(title, cells[place], line_of[written[place]], texts)
 
     def umma_operands(self, line: int, cta: int = 0) -> UmmaOperands:
-        """The operands of the first product that a tcgen05.mma computed for a CTA.
+        """Return the operands of the first product that a tcgen05.mma instruction computed for a CTA.
 
         `print` shows the reads as text, and `cute_py.draw.draw` makes a picture.
 
         Args:
-            line: line of the instruction in the PTX. cta: number in the grid, x fastest; for a pair, either CTA.
+            line: line of the instruction in the PTX. cta: linear index in the grid, x fastest; for a CTA pair, either
+                CTA.
         Raises:
-            InvalidValueError: no product of that line was computed for the CTA; the facts list the lines.
+            InvalidValueError: the instruction at that line computed no product for the CTA; the facts list the lines
+                that did.
         """
         place = expect_integer(cta, "cta", 0)
         held = {} if self._tensor is None else self._tensor[2]
@@ -223,7 +235,7 @@ class PtxRun:
         return operands_of_product(found)
 
     def explain(self) -> str:
-        """Return a report: each finding with its lines, the reason for the rule, and the change."""
+        """Return a report: each finding with its lines, the reason for the rule, and a change that may fix it."""
         schedules = ", ".join(self.schedules) or "none"
         head = f"{self.kernel}: {counted(self.instructions, 'instruction')} of all threads, schedule {schedules}"
         code: Code | None = self._code
@@ -241,7 +253,7 @@ class PtxRun:
         return "\n".join(lines)
 
     def raise_for_diagnostics(self) -> None:
-        """Raise an error if the run found one.
+        """Raise an exception if the run has errors.
 
         Raises:
             PtxError: the run has errors; `.run` is this run.
@@ -269,38 +281,43 @@ def run_ptx(
     kernel: str | None = None,
     dynamic_shared: int = 0,
     arch: str | None = None,
+    cooperative: bool = False,
     schedule: str | int = "both",
     limit: int = LIMIT,
     judge: bool = True,
     traffic: bool = True,
 ) -> PtxRun:
-    """Run a kernel without a GPU.
+    """Run a kernel on numpy arrays, without a GPU.
 
     Args:
-        source: PTX text; the path of a file of PTX, of CUDA C++ (.cu, compiled by nvcc or NVRTC), or of a fatbin with
-            PTX in it; a `KernelSource`, whose CUDA C++ is compiled; or an object with its own launches, such as a
-            `GemmKernel` (args are A, B and C) or a `PreparedCopy`.
-        grid, block, cluster: up to three numbers, x first; block by default the kernel's `.reqntid`, cluster its
-            `.reqnctapercluster`.
-        args: one value for each parameter. An array is read and written in place, with known bounds. A number or bytes
-            are passed unchanged. A pair of a tensor map (a request or 128 bytes) and an array passes a map that points
-            into the array. A pair of bytes and {offset: array or such a pair} passes a structure with pointers. None
-            is a null pointer. Trailing pointers may be omitted.
-        kernel: its name, if the module has several. dynamic_shared: bytes.
+        source: PTX text; the path of a PTX file, a CUDA C++ file (.cu, compiled by nvcc or NVRTC) or a fatbin that
+            contains PTX; a `KernelSource`, whose CUDA C++ is compiled; or an object that defines its own launches, such
+            as a `GemmKernel` (args are A, B and C) or a `PreparedCopy`.
+        grid, block, cluster: one to three sizes, x first. The default of `block` is the kernel's `.reqntid`, and that
+            of `cluster` its `.reqnctapercluster`.
+        args: one value for each parameter. The kernel reads and writes an array in place, and accesses outside of it
+            are faults. A number or bytes are passed unchanged. A pair of a tensor map (a request or 128 bytes) and an
+            array passes a map that points into the array. A pair of bytes and {offset: array or such a pair} passes a
+            structure with pointers. None is a null pointer. Trailing pointers may be omitted.
+        kernel: name of the kernel, if the module has several. dynamic_shared: bytes of dynamic shared memory.
         arch: the target, by default the target of the text.
-        schedule: 'eager' completes asynchronous work when it is issued, and 'lazy' as late as the rules allow. A seed
-            completes it at random times, and runs warps in a different order. 'both' runs eager and lazy, and reports
-            where results differ.
-        limit: number of instructions of all threads after which the run ends with a diagnostic.
-        judge: whether to also find races, missing fences and other faults that do not fail this run.
-        traffic: whether to count wavefronts, bank conflicts and sectors, in `.counts`. It takes a few percent of the
-            time, or up to half of it if a kernel mostly accesses memory.
+        cooperative: whether the launch is cooperative, as with `cudaLaunchCooperativeKernel`: all CTAs run together,
+            and `grid.sync()` works. In another launch, `grid.sync()` traps, as on a GPU.
+        schedule: 'eager' completes asynchronous work when it is issued, and 'lazy' as late as the rules allow. An
+            integer seed completes it at random times, and runs warps in a different order. 'both' runs eager and lazy,
+            and reports arrays whose results differ.
+        limit: maximum number of executed instructions, summed over all threads; beyond it, the run ends with a
+            diagnostic.
+        judge: whether to also find races, missing fences and other faults that do not make this run fail.
+        traffic: whether to count wavefronts, bank conflicts and sectors, in `.counts`. Counting takes a few percent of
+            the run time, or up to half of it if the kernel mostly accesses memory.
     Returns:
-        the run with its findings. The arrays hold the results of the kernel; under 'both', those of the eager schedule.
+        the run with its findings. The arrays contain the results of the kernel; under 'both', those of the eager
+        schedule.
     Raises:
-        ParseError: the text is not PTX. InvalidValueError, InvalidTypeError: no GPU accepts the launch, arguments do
-            not fit, or the machine does not emulate some instructions (before the run starts, the error lists all of
-            them).
+        ParseError: the text is not PTX. InvalidValueError, InvalidTypeError: no GPU accepts the launch, the arguments
+            do not fit the parameters, or the machine does not emulate some instructions. The machine checks all
+            instructions before the run starts, and the error lists those that it does not emulate.
 
     >>> import numpy as np
     >>> text = '''.version 8.7
@@ -326,7 +343,9 @@ def run_ptx(
         block = source.threads if block is None else block
         cluster = source.cluster if cluster is None and source.cluster > 1 else cluster
         dynamic_shared = dynamic_shared or source.shared_bytes
-    launch = _Launch(ptx_of(source, arch), grid, block, cluster, args, kernel, dynamic_shared, arch, {})
+    expect(cooperative, bool, "cooperative")
+    text = ptx_of(source, arch)
+    launch = _Launch(text, grid, block, cluster, args, kernel, dynamic_shared, arch, {}, cooperative)
     return _run(launch, schedule, limit, judge, traffic)
 
 
@@ -338,12 +357,12 @@ def run_launches(
     judge: bool = True,
     traffic: bool = False,
 ) -> PtxRun:
-    """Run launches one after another, up to the first that fails.
+    """Run launches one after another, and stop after the first that fails.
 
     Returns:
         the run of the last launch, with the findings of all launches.
     Raises:
-        InvalidValueError: `launches` is empty. Otherwise as `run_ptx`.
+        InvalidValueError: `launches` is empty. Other errors are those of `run_ptx`.
     """
     if not launches:
         raise InvalidValueError("launches is empty; must have at least one launch")
@@ -374,6 +393,12 @@ class _Launch:
     dynamic_shared: Any
     arch: str | None
     memory: Mapping[str, Array]
+    cooperative: bool = False
+
+    def shape(self, code: Code) -> Shape:
+        """The sizes of the launch, checked as a driver does."""
+        made = _shape(code, self.grid, self.block, self.cluster, self.dynamic_shared)
+        return replace(made, cooperative=self.cooperative)
 
 
 def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic: bool) -> PtxRun:
@@ -385,7 +410,7 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
     architecture(module.target if launch.arch is None else launch.arch)
     found = find_kernel(module, launch.kernel)
     code = decoded(module, found)
-    shape = _shape(code, launch.grid, launch.block, launch.cluster, launch.dynamic_shared)
+    shape = launch.shape(code)
     arguments = Arguments(found.parameters, launch.args, launch.memory, _map_target(module.target, launch.arch))
     before = arguments.bytes_of() if judge or len(modes) > 1 else {}
     first = _Execution(code, shape, arguments, modes[0], limit, judge=judge, traffic=traffic)
@@ -425,7 +450,7 @@ _AFTER_A_WRONG_PARITY: Final = (
 
 
 def _with_cause_first(found: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """The findings, with waits for wrong phases first, and as errors, if the run has errors that follow from them."""
+    """Put waits for wrong phases first, and make them errors, if the run has errors that follow from them."""
     follows = any(one.severity == "error" and one.rule in _AFTER_A_WRONG_PARITY for one in found)
     causes = [replace(one, severity="error") for one in found if one.rule == "parity"] if follows else []
     return [*causes, *(one for one in found if not (causes and one.rule == "parity"))]
@@ -440,13 +465,15 @@ def _worth_trying(found: Sequence[Diagnostic], steps: int) -> bool:
 def _again(
     launch: _Launch, arguments: Arguments, before: Mapping[str, Array], first: _Execution, text: str
 ) -> list[Diagnostic] | None:
-    """Return the findings of a run of a changed text, under the same schedule and from the same bytes."""
+    """Run a changed text under the same schedule and from the same initial bytes, and return its findings; None if it
+    can't run.
+    """
     arguments.restore(before)
     try:
         module = read_module(text)
         found = find_kernel(module, launch.kernel)
         code = decoded(module, found)
-        shape = _shape(code, launch.grid, launch.block, launch.cluster, launch.dynamic_shared)
+        shape = launch.shape(code)
     except CuteError:
         return None
     run = _Execution(code, shape, arguments, first.mode, 2 * first.totals.steps + SLACK, judge=True)
@@ -455,7 +482,7 @@ def _again(
 
 
 def _map_target(text: str, given_arch: str | None) -> str:
-    """The target of the tensor maps of a launch: the target of the kernel from sm_100 on, else sm_90a."""
+    """The architecture for which tensor maps are encoded: the kernel's target from sm_100 on, else sm_90a."""
     name = text if given_arch is None else given_arch
     return name if architecture(name).number >= 100 else "sm_90a"
 
@@ -474,7 +501,7 @@ def ptx_of(source: Any, arch: str | None = None) -> str:
 
     Raises:
         InvalidTypeError: the argument is not a source. InvalidValueError: the file can't be read or has no PTX, or the
-            compiler refuses the text. MissingPackageError: no compiler.
+            compiler reports an error. MissingPackageError: no compiler is installed.
     """
     if _has_kernel(source):
         return _compiled(source.text, source.name, arch or source.arch)
@@ -498,7 +525,7 @@ def _modes(schedule: str | int) -> list[str | int]:
 
 
 def _shape(code: Code, grid: object, block: object, cluster: object, dynamic_shared: object) -> Shape:
-    """Check the sizes of a launch as a driver does."""
+    """Check the sizes of a launch as a driver does, and return them."""
     kernel = code.kernel
     required = kernel.triple("reqntid")
     if block is None:
@@ -533,7 +560,7 @@ def _shape(code: Code, grid: object, block: object, cluster: object, dynamic_sha
 
 
 class _Execution:
-    """One run under one schedule."""
+    """One run of a launch under one schedule."""
 
     def __init__(
         self,
@@ -567,7 +594,9 @@ class _Execution:
                 block.observed = None
 
     def _resident(self) -> int:
-        """Number of CTAs that run together: as many as a GPU holds, up to a limit of memory."""
+        """Number of CTAs that run together: as many as fit on a GPU, limited by the memory that the machine needs for
+        them.
+        """
         x, y, z = self.shape.block
         threads = -(-x * y * z // LANES) * LANES
         cluster = self.shape.cluster[0] * self.shape.cluster[1] * self.shape.cluster[2]
@@ -578,15 +607,24 @@ class _Execution:
         )
         on_one = max(1, min(SM_CTAS, SM_THREADS // threads, SM_SHARED // shared))
         fits = min(MULTIPROCESSORS * on_one, max(1, MAX_STATE // each))
-        return max(fits // cluster, 1) * cluster
+        found = max(fits // cluster, 1) * cluster
+        x, y, z = self.shape.grid
+        if self.shape.cooperative and x * y * z > found:
+            text = f"a cooperative launch of {counted(x * y * z, 'CTA')}; at most {found} can run together"
+            raise InvalidValueError(text, hint="use a smaller grid, or smaller CTAs")
+        return found
 
     def run(self) -> None:
-        """Run all CTAs, wave after wave."""
+        """Run all CTAs, one wave of resident CTAs after another."""
         memory = Memory()
         place_variables(memory, self.code)
         self.arguments.place(memory, self.code)
+        if self.shape.cooperative:
+            content = np.zeros(WORKSPACE_BYTES, np.uint8)
+            content.view(np.uint32)[0] = WORKSPACE_BYTES
+            memory.workspace = memory.add("the workspace of the grid", content).address
         size = self.shape.cluster[0] * self.shape.cluster[1] * self.shape.cluster[2]
-        rest = collections.deque(_numbers(self.shape).reshape(-1, size, 3))
+        rest = collections.deque(self.shape.coordinates().reshape(-1, size, 3))
         wave = -1
         while rest:
             wave += 1
@@ -612,7 +650,7 @@ class _Execution:
         self.totals.findings += self.observer.findings()
 
     def result(self, diagnostics: tuple[Diagnostic, ...], ran: tuple[str, ...]) -> PtxRun:
-        """Return the result of the run."""
+        """Return the `PtxRun` of this run."""
         code = self.code
         counts = []
         for block in code.blocks:
@@ -641,20 +679,10 @@ class _Execution:
         )  # fmt: skip
 
 
-def _numbers(shape: Shape) -> Array:
-    """(n, 3): coordinates of all CTAs, cluster after cluster, x fastest in both."""
-    clusters = [np.arange(g // c) for g, c in zip(shape.grid, shape.cluster, strict=True)]
-    inner = [np.arange(c) for c in shape.cluster]
-    sheets = np.meshgrid(*reversed(clusters), *reversed(inner), indexing="ij")
-    cz, cy, cx, iz, iy, ix = (sheet.reshape(-1) for sheet in sheets)
-    size = shape.cluster
-    return np.stack([cx * size[0] + ix, cy * size[1] + iy, cz * size[2] + iz], axis=1)
-
-
 def _differences(
     lazy: _Execution, eager: dict[str, Array], arguments: Arguments, known: list[Diagnostic]
 ) -> list[Diagnostic]:
-    """Return findings that only the lazy schedule has, and arrays that differ between the schedules."""
+    """Return the findings of the lazy schedule alone, and one for each array that differs between the schedules."""
     seen = collections.Counter(one.message for one in known)
     found = [one for one in lazy.totals.findings if not seen[one.message]]
     if lazy.failed:

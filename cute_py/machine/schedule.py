@@ -1,18 +1,18 @@
-"""The machine: the resident CTAs, the choice of the threads that run next, and the waits.
+"""The machine: it keeps the resident CTAs, chooses which threads run next, and manages waiting threads.
 
-Threads at one instruction are one frame. The frame with the least program counter runs up to the end of a block; then
-frames at one place become one. So threads that took different sides of a branch join after it, and warps that run the
-same code run it in one numpy operation until they diverge. A loop that spins on a lock may keep the least program
-counter forever. After `PATIENCE` jumps back, the frame that has been runnable for the longest time therefore has a
-turn, so that the frame that holds the lock continues.
+Threads at the same instruction form a frame. The frame with the lowest program counter runs up to the end of a block;
+then frames at the same instruction are merged. So threads that took different sides of a branch join after it, and
+warps that run the same code run it in one numpy operation until they diverge. A loop that spins on a lock may keep the
+lowest program counter forever. Therefore, after `PATIENCE` backward jumps, the frame that has been runnable for the
+longest time runs next, so that the frame that holds the lock makes progress.
 
 A frame that waits (for a barrier, for a phase of an mbarrier, for the other lanes of its warp) is `Waiting`, with a
-function that returns the threads that may continue. A polling loop (it reads memory that others write, and stores
-nothing) is parked in the same way until something changes.
+function that returns the threads that may continue. A polling loop, which reads memory that other threads write and
+stores nothing, is parked in the same way until something changes.
 
-When nothing runs, the schedule completes the transfers and matrix products that are under way, one at a time. If none
-are under way, time passes for loops that read a clock. If no waiting thread makes progress, nothing can change any
-more, and the run ends with a diagnostic that names the waiting threads and what they wait for.
+When no frame can run, the schedule completes the transfers and matrix products that are in flight, one at a time. If
+none are in flight, it advances the clock for loops that read a clock. If still no waiting thread makes progress, the
+run ends with a diagnostic that names the waiting threads and what they wait for.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ MAX_TRACE: Final = 1 << 20
 
 @dataclass(slots=True)
 class Waiting:
-    """Waiting threads.
+    """A frame of threads that wait for a condition.
 
     pc: the instruction at which they continue. ready: returns the threads that may continue, as (pc, frame) pairs, and
-    the threads that stay; None if none may continue. what: text of the condition. looks: whether it is a polling loop,
-    or a wait that may time out.
+    the threads that stay; None if none may continue. what: returns the text of the condition. looks: whether the wait
+    is a polling loop, or may time out.
     """
 
     frame: Frame
@@ -75,7 +75,7 @@ class Waiting:
 
 @dataclass(slots=True)
 class Pending:
-    """A transfer or a product that is under way. what: its name; at: number of its instruction."""
+    """A transfer or a matrix product in flight. what: its name. at: index of its instruction."""
 
     what: str
     at: int
@@ -87,18 +87,32 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The sizes of a launch, each x, y, z: CTAs of the grid, threads of a CTA, CTAs of a cluster."""
+    """The sizes of a launch, each as (x, y, z): CTAs per grid, threads per CTA, CTAs per cluster.
+
+    cooperative: whether all CTAs run together, and the kernel has a workspace for `grid.sync()`.
+    """
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     cluster: tuple[int, int, int]
     dynamic_shared: int = 0
     explicit_cluster: bool = False
+    cooperative: bool = False
+
+    def coordinates(self) -> Array:
+        """Coordinates (n, 3) of all CTAs in launch order: cluster after cluster, with x fastest among clusters and
+        inside each cluster."""
+        clusters = [np.arange(g // c) for g, c in zip(self.grid, self.cluster, strict=True)]
+        inner = [np.arange(c) for c in self.cluster]
+        sheets = np.meshgrid(*reversed(clusters), *reversed(inner), indexing="ij")
+        cz, cy, cx, iz, iy, ix = (sheet.reshape(-1) for sheet in sheets)
+        size = self.cluster
+        return np.stack([cx * size[0] + ix, cy * size[1] + iy, cz * size[2] + iz], axis=1)
 
 
 @dataclass(slots=True)
 class Totals:
-    """The counts of a run so far, over all its waves."""
+    """The counts and findings of a run so far, over all its waves."""
 
     steps: int = 0
     printed: list[str] = field(default_factory=list)
@@ -110,12 +124,12 @@ class Totals:
 
 
 class Machine:
-    """CTAs that run together.
+    """The machine of one wave: CTAs that run together, with their threads and memories.
 
     Args:
         numbers: (n, 3) coordinates of each CTA in the grid; clusters are whole, with their CTAs in the order of rank.
         mode: 'eager', 'lazy', or a seed. shared_base: address of the first byte of shared memory.
-        observer: the observer that gets the events.
+        observer: receives the events of the run.
     """
 
     def __init__(
@@ -167,9 +181,10 @@ class Machine:
         self.version = 0
         """Number of changes so far that a waiting thread may wait for."""
         self.looked = False
-        """Whether an instruction has read state that others may change since the last jump back."""
+        """Whether this turn has read state that others may change, since its last jump back after such a read."""
         self._looked_before = False
-        """`looked` of the frames that ran before; a barrier may lie between the read and the branch."""
+        """Whether an earlier turn has read such state since the last jump back. A barrier may end a turn between the
+        read and the branch."""
         self._jumps = 0
         """Jumps back since the oldest frame had a turn, weighted by `LOOK_WEIGHT`."""
         self.state: dict[Any, Any] = {}
@@ -194,7 +209,7 @@ class Machine:
     # ---- threads -----------------------------------------------------------------------------------------------------
 
     def frame(self, threads: Array) -> Frame:
-        """The frame of threads with these sorted numbers."""
+        """Return the frame of the threads with these sorted indices."""
         lo, hi = int(threads[0]), int(threads[-1]) + 1
         if hi - lo != len(threads):
             return Scattered(self, threads, lo, hi)
@@ -206,12 +221,12 @@ class Machine:
         return found
 
     def span(self, lo: int, hi: int) -> Frame:
-        """All threads from one number to another."""
+        """Return the frame of all threads from index `lo` to `hi` - 1."""
         found = self.spans.get((lo, hi))
         return found if found is not None else self.frame(np.arange(lo, hi))
 
     def union(self, one: Frame, other: Frame) -> Frame:
-        """Join two frames without common threads."""
+        """Return the union of two frames without common threads."""
         if one.hi <= other.lo:
             return self.frame(np.concatenate([one.threads, other.threads]))
         if other.hi <= one.lo:
@@ -219,7 +234,7 @@ class Machine:
         return self.frame(np.sort(np.concatenate([one.threads, other.threads])))
 
     def row(self, name: str, made: Callable[[], Array]) -> Array:
-        """A row of numbers of all threads, cached by name."""
+        """Return a row with one value per thread, cached by name."""
         found = self._rows.get(name)
         if found is None:
             found = self._rows[name] = made()
@@ -234,20 +249,20 @@ class Machine:
         return found
 
     def shared_row(self, f: Frame) -> Any:
-        """Place of each thread's shared memory in the array of all CTAs."""
+        """Offset of each thread's shared memory in the array of all CTAs."""
         found = f.cache.get("row")
         if found is None:
             found = f.cache["row"] = np.int64(0) if self.ctas == 1 else f.ctas * self.shared_stride
         return found
 
     def frame_starts(self, f: Frame) -> Array:
-        """Local address of each thread's present frame."""
+        """Local address of each thread's current call frame."""
         first = -(-self.code.local_bytes // FRAME_ALIGN) * FRAME_ALIGN
         found: Array = first + self.frames[f.threads]
         return found
 
     def grow_local(self, needed: int) -> bool:
-        """Resize a thread's local memory to this number of bytes; False if the total exceeds `MAX_LOCAL`."""
+        """Grow each thread's local memory to at least `needed` bytes; False if the total would exceed `MAX_LOCAL`."""
         if needed <= self.local_bytes:
             return True
         stride = -(-max(needed, 2 * self.local_stride) // FRAME_ALIGN) * FRAME_ALIGN
@@ -261,7 +276,7 @@ class Machine:
     # ---- texts -------------------------------------------------------------------------------------------------------
 
     def thread_text(self, thread: int) -> str:
-        """Text of a thread: `CTA (1, 0, 0), thread (5, 0, 0)`."""
+        """Text of a thread, such as `CTA (1, 0, 0), thread (5, 0, 0)`."""
         cta, number = divmod(int(thread), self.cta_threads)
         x, y, _ = self.shape.block
         inside = (number % x, number // x % y, number // (x * y))
@@ -291,15 +306,15 @@ class Machine:
     # ---- waiting -----------------------------------------------------------------------------------------------------
 
     def wait(self, waiting: Waiting) -> None:
-        """Add waiting threads."""
+        """Add a frame of waiting threads."""
         self.waiting.append(waiting)
 
     def changed(self) -> None:
-        """Record a change that others may wait for."""
+        """Record a change that other threads may wait for."""
         self.version += 1
 
     def under_way(self, what: str, at: int, complete: Callable[[], None], *, waited_for: bool = False) -> Pending:
-        """Issue asynchronous work: complete it at once, or make an agent that completes later."""
+        """Start asynchronous work: complete it at once, or keep it as an agent that completes later."""
         agent = Pending(what, at, complete, waited_for=waited_for)
         self.asynchronous = True
         if self.eager or (self.dice is not None and self.dice.random() < 0.5):
@@ -309,7 +324,7 @@ class Machine:
         return agent
 
     def finish(self, agent: Pending) -> None:
-        """Complete an agent, if it is not done."""
+        """Complete an agent, unless it is already complete."""
         if not agent.done:
             agent.done = True
             if agent in self.agents:
@@ -318,7 +333,7 @@ class Machine:
             self.version += 1
 
     def exited(self, f: Frame) -> None:
-        """Threads end."""
+        """Mark the threads of a frame as exited."""
         self.observer.exited(f)
         self.live[f.threads] = False
         self.exits += 1
@@ -411,18 +426,18 @@ class Machine:
                 return
 
     def _jumped_back(self) -> None:
-        """Count a jump back if other frames could run."""
+        """Count a backward jump if other frames could run."""
         if self.runnable:
             self._jumps += LOOK_WEIGHT if self.looked or self._looked_before else 1
             self._looked_before = False
 
     def add(self, pc: int, frame: Frame) -> None:
-        """Make a frame runnable at an instruction."""
+        """Make a frame runnable at an instruction, merged with a frame that is already there."""
         other = self.runnable.get(pc)
         self.runnable[pc] = frame if other is None else self.union(other, frame)
 
     def _rotate(self, pc: int, frame: Frame) -> None:
-        """Let this frame wait until the other frames have run."""
+        """Make this frame wait until the other frames have run."""
         version = self.version
 
         def ready(waiting: Waiting) -> tuple[list[tuple[int, Frame]], Frame | None] | None:
@@ -451,12 +466,12 @@ class Machine:
         return True
 
     def _snapshot(self, frame: Frame) -> bytes:
-        """All registers of a frame."""
+        """The bytes of all registers of a frame."""
         parts = [bank[:, frame.threads].tobytes() for bank in self.registers.banks]
         return b"".join(parts)
 
     def _poll(self) -> None:
-        """Continue the waiting threads that may continue."""
+        """Resume the waiting threads whose condition holds."""
         kept = []
         before, self.waiting = self.waiting, []
         for one in before:
@@ -473,7 +488,9 @@ class Machine:
         self.waiting = kept + self.waiting
 
     def _unstick(self) -> bool:
-        """Complete work, let time pass, or end the run, when nothing runs. False if all threads have ended."""
+        """When no frame can run, complete asynchronous work, advance the clock, or end the run. Return False if all
+        threads have exited.
+        """
         if not self.waiting:
             return False
         version = self.version
@@ -490,7 +507,7 @@ class Machine:
         return True
 
     def _time_passes(self, looking: list[Waiting]) -> bool:
-        """Let polling loops run once more; return False if none of them has made progress."""
+        """Advance the clock and let polling loops run once more; return False if none of them has made progress."""
         self._leaps += 1
         if self._leaps > MAX_LEAPS:
             return False
@@ -526,7 +543,7 @@ class Machine:
         return Fault(finding("limit", text, one, files=self.code.files, facts=facts))
 
     def _hang(self) -> Fault:
-        """The fault of a run in which all threads wait."""
+        """Return the fault for a run in which all threads wait."""
         self.observer.stuck(self)
         first, *others = hang_findings(self)
         return Fault(first, others)

@@ -1,4 +1,4 @@
-"""One instruction during decoding: its modifiers, and its operands as functions of a frame.
+"""Class `Site`: one instruction during decoding, with its modifiers, and its operands as functions of a frame.
 
 A family of instructions is a table, name -> builder. A builder takes a `Site`, asks it for modifiers and operands, and
 returns a function that runs the instruction on a frame:
@@ -35,8 +35,11 @@ _SIGNED: Final = {16: S16, 32: S32, 64: S64}
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An address operand: a reader of the base (uint64 or uint32 numbers; None for a symbol alone), the added bytes,
-    and the symbol with its space, if there is one."""
+    """An address operand.
+
+    base: reader of the base address (uint64 or uint32 values); None if the operand has only a symbol. added: constant
+    offset in bytes. symbol, space: key and state space of the symbol; empty without a symbol.
+    """
 
     base: Reader | None
     added: int
@@ -45,7 +48,7 @@ class Address:
 
 
 class Site:
-    """One instruction, and the code to which it belongs."""
+    """One instruction that is being decoded, and the code to which it belongs."""
 
     def __init__(self, code: Code, number: int, one: SourceInstruction, function: str) -> None:
         self.code = code
@@ -61,7 +64,7 @@ class Site:
     # ---- modifiers ---------------------------------------------------------------------------------------------------
 
     def flag(self, *names: str) -> bool:
-        """Whether the instruction has one of these modifiers; mark it as used."""
+        """Return whether the instruction has one of these modifiers, and mark it as used."""
         found = False
         for place, word in enumerate(self.modifiers):
             if word in names and not self.used[place]:
@@ -69,7 +72,7 @@ class Site:
         return found
 
     def choice(self, *names: str, default: str = "") -> str:
-        """The first of these modifiers that the instruction has, or the default."""
+        """Return the first of these modifiers that the instruction has, or the default, and mark it as used."""
         for place, word in enumerate(self.modifiers):
             if word in names and not self.used[place]:
                 self.used[place] = True
@@ -77,10 +80,10 @@ class Site:
         return default
 
     def kind(self, *allowed: str) -> Kind:
-        """The last unused type modifier.
+        """Return the last unused type modifier, and mark it as used.
 
         Raises:
-            Refused: there is none, or it is not allowed.
+            Refused: there is no unused type modifier, or it is not one of `allowed`.
         """
         for place in reversed(range(len(self.modifiers))):
             word = self.modifiers[place]
@@ -92,7 +95,7 @@ class Site:
         raise Refused(f"{self.one.opcode} has an unknown type")
 
     def first_kind(self) -> Kind:
-        """The first unused type modifier."""
+        """Return the first unused type modifier, and mark it as used."""
         for place, word in enumerate(self.modifiers):
             if word in KINDS and not self.used[place]:
                 self.used[place] = True
@@ -100,7 +103,7 @@ class Site:
         raise Refused(f"{self.one.opcode} has an unknown type")
 
     def finish(self, operands: int | tuple[int, ...] | None = None) -> None:
-        """Refuse unused modifiers, and a wrong number of operands."""
+        """Refuse the instruction if modifiers are unused or the number of operands is wrong."""
         left = [word for word, used in zip(self.modifiers, self.used, strict=True) if not used]
         if left:
             raise Refused(f"{self.one.opcode}: the modifier .{left[0]} is not emulated")
@@ -113,21 +116,23 @@ class Site:
     # ---- operands ----------------------------------------------------------------------------------------------------
 
     def operand(self, place: int) -> WrittenOperand:
-        """The text of an operand."""
+        """Return the operand at an index."""
         if place >= len(self.operands):
             raise Refused(f"{self.one.opcode} has {len(self.operands)} operands")
         return self.operands[place]
 
     def reader(self, place: int, kind: Kind | str) -> Reader:
-        """A source operand as a function of a frame."""
+        """Return a function of a frame that reads a source operand."""
         return self.read(self.operand(place), kind)
 
     def writer(self, place: int, kind: Kind | str) -> Writer:
-        """A destination operand as a function of a frame and numbers."""
+        """Return a function of a frame and values that writes a destination operand."""
         return self.write(self.operand(place), kind)
 
     def read(self, operand: WrittenOperand | str, kind: Kind | str) -> Reader:
-        """An operand, or its text, as a function of a frame that returns numbers of a kind, or one number."""
+        """Return a function of a frame that reads an operand as values of a kind: one per thread, or one for all
+        threads.
+        """
         one = operand_of(operand) if isinstance(operand, str) else operand
         wanted = KINDS[kind] if isinstance(kind, str) else kind
         if one.kind is OperandKind.IMMEDIATE:
@@ -148,7 +153,9 @@ class Site:
         return self.register_reader(one.base, wanted)
 
     def register_reader(self, name: str, kind: Kind) -> Reader:
-        """A register as numbers of a kind; a wider register gives its lower bits."""
+        """Return a function of a frame that reads a register as values of a kind; a wider register gives its lower
+        bits.
+        """
         bits = self.bits_of(name)
         if bits == kind.bits or (kind.bits == 8 and bits == 8):
             if kind.bits == 8:
@@ -160,7 +167,9 @@ class Site:
         return _narrowed(16 * self.slot(name) + _UNSIGNED[max(bits, 16)], kind.dtype)
 
     def write(self, operand: WrittenOperand | str, kind: Kind | str) -> Writer:
-        """A destination as a function of a frame and numbers; narrow numbers are extended, signed ones by the sign."""
+        """Return a function of a frame and values that writes a destination. Values narrower than the register are
+        zero-extended, or sign-extended if the kind is signed.
+        """
         one = operand_of(operand) if isinstance(operand, str) else operand
         wanted = KINDS[kind] if isinstance(kind, str) else kind
         if one.kind is OperandKind.SINK:
@@ -184,45 +193,45 @@ class Site:
         return lambda f, value: f.put(key, np.asarray(value).astype(narrow, copy=False))
 
     def slot(self, name: str) -> int:
-        """The place of a register's row in its bank."""
+        """The row index of a register in its bank."""
         return self.code.slot(self.function, name)
 
     def bits_of(self, name: str) -> int:
-        """The width of a register."""
+        """The width of a register in bits."""
         found = self.code.register(self.function, name)
         if found is None:
             raise Refused(f"{name} is not a declared register")
         return 1 if found == "pred" else KINDS[found].bits
 
     def key(self, name: str, kind: Kind) -> int:
-        """The key of a register's row for a kind of the register's width."""
+        """The key (see `threads`) of a register's row, viewed as a kind of the register's width."""
         bits = self.bits_of(name)
         if (bits == 1) != (kind.bits == 1) or (bits != kind.bits and max(bits, 16) != max(kind.bits, 16)):
             raise Refused(f"the register {name} has {bits} bits, but {self.one.opcode} takes {kind.bits}")
         return 16 * self.slot(name) + kind.code
 
     def predicate(self, place: int) -> Reader:
-        """The reader of a predicate, a negated predicate or a constant."""
+        """Return a function of a frame that reads a predicate, a negated predicate or a constant."""
         return self.read(self.operand(place), "pred")
 
     def elements(self, place: int) -> tuple[str, ...]:
-        """The registers of a vector, or the single register."""
+        """The names of the registers in a vector operand, or of the single register."""
         one = self.operand(place)
         return one.elements if one.kind is OperandKind.VECTOR else (one.text,)
 
     def constant(self, place: int) -> int:
-        """The number of an operand that must be an immediate."""
+        """The value of an operand that must be an immediate."""
         one = self.operand(place)
         if one.value is None:
             raise Refused(f"the operand {one.text} of {self.one.opcode} must be a constant")
         return one.value
 
     def address(self, place: int) -> Address:
-        """An address operand."""
+        """Parse the address operand at an index."""
         return self.address_of(self.operand(place))
 
     def address_of(self, one: WrittenOperand) -> Address:
-        """An address operand, also of a tensor."""
+        """Parse an address operand, or the address of a tensor operand."""
         if one.kind not in (OperandKind.ADDRESS, OperandKind.TENSOR):
             raise Refused(f"the operand {one.text} of {self.one.opcode} is not an address")
         name = one.base
@@ -240,7 +249,7 @@ class Site:
         return Address(None, one.added, symbol, space)
 
     def symbol_address(self, one: WrittenOperand, kind: Kind) -> Reader:
-        """The address of a symbol in its own space, as in `mov`."""
+        """Return a function of a frame that computes the address of a symbol in its own state space, as `mov` does."""
         base, _, rest = one.text.partition("+")
         key, space = self.code.symbol(self.function, base.strip())
         added = operand_of(rest.strip()).value or 0 if rest.strip() else 0
@@ -263,10 +272,10 @@ class Site:
         return lambda f: dtype.type(f.m.memory.symbols[key] + added)
 
     def special(self, name: str, kind: Kind) -> Reader:
-        """The reader of a special register."""
+        """Return a function of a frame that reads a special register."""
         build = self.code.specials.get(name)
         if build is None and name.startswith("%envreg"):
-            build = self.code.specials["%envreg0"]
+            build = self.code.specials["%envreg0"]  # the driver's values are 0 in all that no header reads
         if build is None:
             raise Refused(f"{name} is not declared, and is not an emulated special register")
         reader: Reader = build(self, kind)
@@ -275,7 +284,7 @@ class Site:
     # ---- faults ------------------------------------------------------------------------------------------------------
 
     def fault(self, rule: str, text: str, frame: Frame | None = None, source: str = "", **facts: object) -> Fault:
-        """The fault that ends a run at this instruction."""
+        """Make the fault that ends a run at this instruction."""
         if frame is not None:
             facts = {"threads": frame.text(), **facts}
         return Fault(finding(rule, text, self.one, files=self.code.files, source=source, facts=facts))
@@ -286,7 +295,7 @@ def _narrowed(key: int, dtype: Any) -> Reader:
 
 
 def constant(one: WrittenOperand, kind: Kind) -> Any:
-    """The number of an immediate, as a kind."""
+    """Convert an immediate to a value of a kind."""
     if one.value is not None:
         if kind.letter == "p":
             return np.bool_(one.value != 0)
@@ -316,5 +325,5 @@ def constant(one: WrittenOperand, kind: Kind) -> Any:
 
 
 def many(values: Sequence[Any], frame: Frame) -> Array:
-    """Stack k numbers or rows to an array (k, n)."""
+    """Stack k values or rows into an array (k, n)."""
     return np.stack([broadcast(value, frame) for value in values])

@@ -1,6 +1,6 @@
 """The table of emulated instructions: name -> builder.
 
-Each family has a file. If both integers and floats have an instruction, the type selects the family.
+Each family of instructions has a file. If an opcode exists for both integers and floats, its type selects the family.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ from cute_py.ptx.source import Module, SourceFunction
 
 
 def _by_type(name: str) -> Builder:
-    """Builder that uses the floats if the last type is a float, else the integers."""
+    """Return a builder that uses the float instruction if the last type modifier is a float, else the integer
+    instruction.
+    """
     whole, real = integers.TABLE[name], floats.TABLE[name]
 
     def build(site: Site) -> Run | Turn | None:
@@ -57,7 +59,7 @@ INSTRUCTIONS: Final[Mapping[str, Builder]] = {
 
 
 def decoded(module: Module, kernel: SourceFunction) -> Code:
-    """Decode a kernel of a module.
+    """Decode a kernel of a module, with the functions that it calls.
 
     Raises:
         InvalidValueError: some instructions are not emulated; the error lists them with their lines.

@@ -1,7 +1,7 @@
 """The threads of the CTAs that run together, their registers, and groups of threads that run in step.
 
-All resident threads are in one row, CTA after CTA, each CTA padded to whole warps. A register is a row of numbers, one
-per thread. Registers of one width are one array:
+All resident threads are numbered consecutively, CTA after CTA, with each CTA padded to whole warps. A register is a row
+of values, one per thread. The registers of one width form one array, called a bank:
 
     bank     dtype      views for instructions
     1 bit    bool       pred
@@ -9,10 +9,10 @@ per thread. Registers of one width are one array:
     32       uint32     u32 s32 f32
     64       uint64     u64 s64 f64        (a register of 128 bits is two of these)
 
-A key, `16 * place + code`, names a row and the type for reading it. A `Frame` is a set of threads: `get` returns their
-numbers, and `put` writes them. A frame of neighbours (`lo` to `hi`) reads and writes views of the rows, without copies.
-A scattered frame gathers and scatters by index. Instructions do not depend on the difference: one numpy operation runs
-all threads at one instruction, across warps and CTAs.
+A key, `16 * place + code`, names the row at index `place` of a bank and the type with which it is read. A `Frame` is a
+set of threads: `get` returns their values of a row, and `put` writes them. A frame of consecutive threads (`lo` to
+`hi`) reads and writes views of the rows, without copies. A scattered frame gathers and scatters by index. Instructions
+work with both: one numpy operation runs all threads at one instruction, across warps and CTAs.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ MAX_SUBSETS: Final = 128
 
 
 class Registers:
-    """The rows of all registers.
+    """The rows of all registers, in banks by width.
 
     Args:
-        counts: number of rows of each bank. threads: length of a row.
+        counts: number of rows in each bank. threads: number of threads, the length of a row.
     """
 
     def __init__(self, counts: Sequence[int], threads: int) -> None:
@@ -70,7 +70,7 @@ class Registers:
         self.typed = [self.banks[BANK_OF[code]].view(dtype) for code, dtype in enumerate(DTYPES)]
 
     def grow(self, counts: Sequence[int]) -> None:
-        """Add rows; existing rows keep their values."""
+        """Enlarge the banks to these numbers of rows; existing rows keep their values."""
         for place, count in enumerate(counts):
             old = self.banks[place]
             if count > len(old):
@@ -150,14 +150,14 @@ class Host(Protocol):
 
 
 def broadcast(value: Any, frame: Frame) -> Array:
-    """Numbers of each thread, also if one number stands for all."""
+    """Broadcast a value to one per thread of a frame."""
     if type(value) is np.ndarray and value.shape == (frame.n,):
         return value
     return np.broadcast_to(value, (frame.n,))
 
 
 class Frame:
-    """Threads that run in step, with sorted numbers."""
+    """A set of threads that run in step, with sorted indices."""
 
     def __init__(self, machine: Host, threads: Array, lo: int, hi: int) -> None:
         self.m = machine
@@ -168,19 +168,19 @@ class Frame:
         self._subsets: dict[bytes, Frame] = {}
 
     def get(self, key: int) -> Array:
-        """The numbers of a row."""
+        """Return these threads' values of the row with this key."""
         raise NotImplementedError
 
     def put(self, key: int, value: Any) -> None:
-        """Write numbers into a row."""
+        """Write values of these threads into the row with this key."""
         raise NotImplementedError
 
     def take(self, row: Array) -> Array:
-        """The numbers of these threads in a row of all threads."""
+        """Select the values of these threads from a row of all threads."""
         raise NotImplementedError
 
     def subset(self, chosen: Array) -> Frame:
-        """The subset of threads whose flag (n,) is set."""
+        """Return the frame of the threads whose flag (n,) is set."""
         key = chosen.tobytes()
         found = self._subsets.get(key)
         if found is None:
@@ -193,7 +193,7 @@ class Frame:
 
     @functools.cached_property
     def ctas(self) -> Array:
-        """Number of the CTA of each thread, among those that run together."""
+        """Index of the CTA of each thread, among the CTAs that run together."""
         found: Array = self.threads // self.m.cta_threads
         return found
 
@@ -206,7 +206,7 @@ class Frame:
 
     @functools.cached_property
     def warps(self) -> Array:
-        """Numbers of the warps that have a thread in the frame."""
+        """Indices of the warps that have a thread in the frame."""
         return np.unique(self.threads // LANES)
 
     @functools.cached_property
@@ -216,13 +216,13 @@ class Frame:
 
     @functools.cached_property
     def lanes(self) -> Array:
-        """(n,): lane of each thread."""
+        """Lane of each thread, (n,)."""
         found: Array = self.threads % LANES
         return found
 
     @functools.cached_property
     def places(self) -> Array | None:
-        """(n,): the flat index of each thread in (warp, lane) arrays; None if thread i has index i."""
+        """Flat index (n,) of each thread in (warp, lane) arrays; None if thread i of the frame has index i."""
         if self.n == LANES * len(self.warps):
             return None
         found: Array = np.searchsorted(self.warps, self.threads // LANES) * LANES + self.lanes
@@ -230,13 +230,13 @@ class Frame:
 
     @functools.cached_property
     def present(self) -> Array:
-        """(warps, 32): whether a thread is in the frame."""
+        """Flags (warps, 32): whether the thread of each lane is in the frame."""
         found = np.zeros(len(self.warps) * LANES, np.bool_)
         found[slice(None) if self.places is None else self.places] = True
         return found.reshape(-1, LANES)
 
     def by_warp(self, value: Array) -> Array:
-        """Numbers (n,) as (warps, 32), 0 for threads outside the frame."""
+        """Arrange values (n,) as (warps, 32), with 0 for threads outside the frame."""
         if self.places is None:
             return broadcast(value, self).reshape(-1, LANES)
         found = np.zeros(len(self.warps) * LANES, value.dtype)
@@ -244,7 +244,7 @@ class Frame:
         return found.reshape(-1, LANES)
 
     def of_warps(self, value: Array) -> Array:
-        """Numbers (warps, 32) as (n,)."""
+        """Select the values of these threads from an array (warps, 32), as (n,)."""
         flat = value.reshape(-1)
         return flat if self.places is None else flat[self.places]
 
@@ -259,7 +259,7 @@ class Frame:
         return bool(kept[1])
 
     def whole_groups(self) -> bool:
-        """Whether the threads are whole warpgroups."""
+        """Whether the frame consists of whole warpgroups."""
         found = self.cache.get("groups")
         if found is None:
             count = len(np.unique(self.threads // WARPGROUP))
@@ -267,20 +267,20 @@ class Frame:
         return bool(found)
 
     def rows(self, code: int, places: Any) -> Array:
-        """(k, n) of several rows: a view if `places` is a slice and the threads are neighbours."""
+        """Read several rows as (k, n): a view if `places` is a slice and the threads are consecutive."""
         raise NotImplementedError
 
     def put_rows(self, code: int, places: Any, value: Array) -> None:
-        """Write (k, n) into several rows."""
+        """Write values (k, n) into several rows."""
         raise NotImplementedError
 
     def text(self) -> str:
-        """Text that names the threads: `CTA 0, threads 0 to 31`."""
+        """Text that names the threads, such as `CTA (0, 0, 0), threads 0 to 31`."""
         return self.m.threads_text(self.threads)
 
 
 class Span(Frame):
-    """All threads from `lo` to `hi`."""
+    """Frame of all threads from `lo` to `hi` - 1."""
 
     def get(self, key: int) -> Array:
         found = self.cache.get(key)
@@ -298,17 +298,17 @@ class Span(Frame):
         return row[self.lo : self.hi]
 
     def rows(self, code: int, places: Any) -> Array:
-        """(k, n) of several rows: a view if `places` is a slice."""
+        """Read several rows as (k, n): a view if `places` is a slice."""
         found: Array = self.m.registers.typed[code][places, self.lo : self.hi]
         return found
 
     def put_rows(self, code: int, places: Any, value: Array) -> None:
-        """Write (k, n) into several rows."""
+        """Write values (k, n) into several rows."""
         self.m.registers.typed[code][places, self.lo : self.hi] = value
 
 
 class Scattered(Frame):
-    """Threads with gaps between them."""
+    """Frame of threads that are not consecutive."""
 
     def get(self, key: int) -> Array:
         found: Array = self.m.registers.typed[key & 15][key >> 4][self.threads]
@@ -321,12 +321,12 @@ class Scattered(Frame):
         return row[self.threads]
 
     def rows(self, code: int, places: Any) -> Array:
-        """(k, n) of several rows."""
+        """Read several rows as (k, n), always a copy."""
         found: Array = self.m.registers.typed[code][places][:, self.threads]
         return found
 
     def put_rows(self, code: int, places: Any, value: Array) -> None:
-        """Write (k, n) into several rows."""
+        """Write values (k, n) into several rows."""
         if isinstance(places, slice):
             self.m.registers.typed[code][places, self.threads] = value
         else:
@@ -334,7 +334,7 @@ class Scattered(Frame):
 
 
 def each_thread(one: Callable[[Frame], None]) -> Run:
-    """Make an instruction that every thread issues for itself."""
+    """Wrap an instruction so that each thread executes it separately."""
 
     def run(f: Frame) -> None:
         if f.n == 1:

@@ -1,12 +1,12 @@
-"""Run PTX instructions without a launch, on named registers and the shared memory of one block: `Warps`.
+"""Class `Warps`: runs PTX instructions without a launch, on named registers and the shared memory of one block.
 
-    warps = Warps(1, shared=1024)                registers by name, one number per thread
+    warps = Warps(1, shared=1024)                registers by name, one value per thread
     warps.write("%a", words)                         (32, n) uint32: %a0, %a1, ...
     warps.run("mma.sync... {%d0, ...}, {%a0, ...}, {%b0, %b1}, {%c0, ...};")
     warps.read("%d", 4)                               (32, 4) uint32
 
 Registers need no declaration: the first instruction that writes a register determines its width. Shared memory begins
-at address 0. All instructions of kernels run; copies and products complete when they are issued.
+at address 0. `Warps` supports all instructions of kernels; copies and products complete when they are issued.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from cute_py.machine.memory import Memory
 from cute_py.machine.schedule import Machine, Shape, Totals
 from cute_py.machine.table import decoded
 from cute_py.machine.threads import LANES
-from cute_py.ptx.parse import OperandKind, WrittenOperand
-from cute_py.ptx.source import Module, SourceFunction, SourceInstruction, Variable, operand_of, read_body
+from cute_py.ptx.parse import OperandKind, Variable, WrittenOperand
+from cute_py.ptx.source import Module, SourceFunction, SourceInstruction, operand_of, read_body
 from cute_py.targets import NEWEST_VERSION
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Warps:
 
     Args:
         warps: number of warps, 1 to 32; 4 are a warpgroup.
-        shared: shared memory from address 0 on: the number of bytes, or their contents.
+        shared: the size of shared memory in bytes, or its initial bytes. Shared memory begins at address 0.
 
     >>> warps = Warps(1)
     >>> warps.write("%s", np.arange(32))
@@ -85,7 +85,8 @@ class Warps:
         """Write registers `name`0, `name`1, ... of every thread.
 
         Args:
-            words: (threads,) or (threads, n) of 32 or 64 bits; integers of other widths become 32 bits.
+            words: array (threads,) or (threads, n) of 32-bit or 64-bit values; integers of other widths are converted
+                to 32 bits.
         Raises:
             InvalidTypeError: `words` has another shape, or is not an array of numbers.
         """
@@ -103,7 +104,7 @@ class Warps:
             self._registers[f"{prefix}{number}"] = column.copy()
 
     def read(self, name: str, count: int) -> Array:
-        """The registers `name`0, `name`1, ... as (threads, count) words.
+        """Read the registers `name`0, `name`1, ... as words of shape (threads, count).
 
         Raises:
             InvalidValueError: no instruction has written one of the registers.
@@ -154,7 +155,7 @@ def _never_written(name: str) -> InvalidValueError:
 
 @functools.lru_cache(maxsize=256)
 def _decoded(text: str, known: tuple[tuple[str, str], ...]) -> tuple[Code, tuple[tuple[str, str], ...]]:
-    """Decode a text with the known registers, and return (name, type) of all registers that it uses."""
+    """Decode a PTX text, given the known registers; return the code, and (name, type) of all registers."""
     body = read_body(f"{text}\n; exit")
     kinds = dict(known)
     used: dict[str, str] = {}
@@ -168,7 +169,7 @@ def _decoded(text: str, known: tuple[tuple[str, str], ...]) -> tuple[Code, tuple
 
 
 def _infer(body: SourceFunction, one: SourceInstruction, kinds: dict[str, str], used: dict[str, str]) -> None:
-    """Record the types of the registers of an instruction; the registers that it reads were written before."""
+    """Record the types of an instruction's registers; the registers that it reads must have been written before."""
     root = one.opcode.split(".")[0]
     written = 0 if one.opcode.startswith(_WRITES_NOTHING) and not one.opcode.startswith("bar.red") else 1
     if one.predicate is not None:
@@ -197,7 +198,7 @@ def _note(
 
 
 def _names(operand: WrittenOperand) -> list[str]:
-    """Names in an operand that may be registers."""
+    """The names in an operand that may be registers."""
     if operand.kind is OperandKind.IMMEDIATE:
         return []
     found = [operand.base] if operand.base and not operand.base[0].isdigit() else []
@@ -207,7 +208,7 @@ def _names(operand: WrittenOperand) -> list[str]:
 
 
 def _kind_of(one: SourceInstruction, root: str, place: int, number: int, operand: WrittenOperand) -> str:
-    """The width at which an instruction uses a register."""
+    """The type with which an instruction uses a register."""
     parts = one.opcode.split(".")
     named = [part for part in parts if part in KINDS]
     kind = KINDS[named[-1]] if named else KINDS["b32"]

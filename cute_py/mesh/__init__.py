@@ -1,4 +1,4 @@
-"""Tensors over many devices: the contents of each device, and the copies between two distributions."""
+"""Tensors that are distributed over devices: the part of each device, and the copies between two distributions."""
 
 from cute_py.deprecations import export_public
 from cute_py.mesh.frameworks import from_dtensor as from_dtensor

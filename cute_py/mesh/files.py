@@ -1,9 +1,9 @@
-"""Convert shards in .safetensors files of one mesh to the files of another, with checks, streaming and a checksum.
+"""Convert the .safetensors shards of one mesh to the shards of another, with checks, streaming and checksums.
 
 headers      the shapes of the shards give the shape of each whole tensor; every tensor needs a placement
-names        placements against names and shapes: warnings (`weight_roles`)
+names        placements are compared with names and shapes, which gives warnings (`weight_roles`)
 data         different parts of a tensor must differ in their bytes; copies of one part must be equal
-copy         section by section, a piece at a time; the checksums of the bytes read and written must agree
+copy         section by section, one piece at a time; the checksums of the bytes read and written must agree
 """
 
 from __future__ import annotations
@@ -54,10 +54,11 @@ SHOWN_NAMES = 3
 
 @dataclass(frozen=True, slots=True)
 class Resharded:
-    """A tensor that was written.
+    """A tensor that `reshard` wrote.
 
-    Attributes: `shape`, the shape of the whole tensor; `checksum`, equal on both sides; `bytes_moved`, bytes between
-    devices; `source` and `destination`, the placements as the plan writes them; `scope`, the judged properties.
+    Attributes: `shape`, the shape of the whole tensor; `checksum`, the same on both sides; `bytes_moved`, the bytes
+    moved between devices; `source` and `destination`, the placements as written in the plan; `scope`, the judged
+    properties.
     """
 
     name: str
@@ -83,7 +84,7 @@ class ReshardReport:
 
     @property
     def scope(self) -> Scope:
-        """Scope of the judgement, counted over the tensors."""
+        """The scope of the judgement, with counts over all tensors."""
         judged: dict[str, dict[str, None]] = {}
         not_judged: dict[str, dict[str, None]] = {}
         for one in self.tensors:  # the sections of a fused weight each have a text
@@ -113,25 +114,25 @@ def reshard(
     force: bool = False,
     overwrite: bool = False,
 ) -> ReshardReport:
-    """Read the shards of the source's files, and write the destination's files: all of them, or none.
+    """Read the source files' shards, and write all destination files, or none of them.
 
     Files are written under temporary names, and renamed when the checksums of each whole tensor agree on both sides.
-    The metadata that all source files share is written to each file; formats get the shapes of the file's shards. The
-    tensors of a block-scaled weight follow the weight's placement.
+    Metadata that is the same in all source files is written to each destination file, and its descriptions of formats
+    get the shapes of the shards in that file. The tensors of a block-scaled weight have the weight's placement.
 
     Args:
-        memory: the maximum number of bytes of files that are mapped at once.
-        progress: a function that is called with the bytes done and the total bytes.
-        force: accept byte-identical shards of different parts, with a warning.
+        memory: the maximum number of bytes of files that are mapped at a time.
+        progress: a function that is called with the number of bytes done and the total number.
+        force: accept byte-identical shards that should be different parts of a tensor, with a warning.
         overwrite: replace destination files that exist.
     Returns:
-        one row for each tensor, and warnings about placements that names or shapes contradict. The files are written
-        despite warnings.
+        a report with a row for each tensor, and warnings about placements that contradict names or shapes. Warnings do
+            not prevent the files from being written.
     Raises:
         FileFormatError: a file can't be read or written, a destination file exists or is also a source file, or
-            replicas differ; LayoutError: a shard does not have the shape of its place, shards of different parts are
-            byte-identical, or a cut lies inside a block; InvalidValueError: a tensor has no placement. After an error
-            nothing is written.
+            replicas differ; LayoutError: a shard does not have the shape that its placement requires, shards of
+            different parts are byte-identical, or a cut is inside a block; InvalidValueError: a tensor has no
+            placement. After an error, no file is written.
     """
     expect_integer(memory, "memory", 1 << 20, unit="bytes")
     expect(force, bool, "force")
@@ -182,7 +183,7 @@ def reshard(
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A tensor: its shards, and its parts on both sides, which have the same rows."""
+    """A tensor with its shards, and its sections on both sides, which have the same rows."""
 
     name: str
     shape: tuple[int, ...]
@@ -197,7 +198,7 @@ class _Work:
 
 
 def _overwritten(plan: ReshardPlan) -> list[Diagnostic]:
-    """Destination files that are also source files, even through a link."""
+    """Report destination files that are also source files, even through a link."""
     sources = {Path(path).resolve() for path in plan.source.files}
     text = "destination file {} is also a source file; use another name or folder"
     return [
@@ -208,7 +209,7 @@ def _overwritten(plan: ReshardPlan) -> list[Diagnostic]:
 
 
 def _existing(plan: ReshardPlan) -> list[Diagnostic]:
-    """Files of the destination that exist."""
+    """Report destination files that exist already."""
     return [
         Diagnostic("reshard-exists", str(path), text=f"{path}: the file exists already; --overwrite replaces it")
         for path in plan.destination.files
@@ -227,7 +228,7 @@ def _missing(side: MeshSide, stored: list[StoredFile]) -> list[Diagnostic]:
 
 
 def _unplaced(plan: ReshardPlan, stored: StoredFile) -> list[Diagnostic]:
-    """Describe tensors that no pattern of a side matches, with the placement that their names suggest."""
+    """Report tensors that no pattern of a side matches, with the placement that their names suggest."""
     found = []
     for name in stored.tensors:
         if plan.source.texts(name) is None or plan.destination.texts(name) is None:
@@ -263,7 +264,7 @@ def _work(plan: ReshardPlan, name: str, shards: list[StoredTensor]) -> _Work:
 
 
 def _sections(parts: Sequence[RowSpan], index: int, shards: Sequence[StoredTensor]) -> list[StoredTensor]:
-    """The rows of one part in each shard; the rows of earlier parts lie above."""
+    """Return the rows of one section in each shard; they follow the rows of earlier sections."""
     if len(parts) == 1:
         return list(shards)
     found = []
@@ -277,7 +278,7 @@ def _sections(parts: Sequence[RowSpan], index: int, shards: Sequence[StoredTenso
 
 
 def _weight(plan: ReshardPlan, work: _Work, columns: int) -> Weight:
-    """The weight with its shapes in elements; one stored element has `columns` of them."""
+    """Return the weight with its shapes in elements; one stored element contains `columns` elements."""
     shapes = [(*one[:-1], one[-1] * columns) if one else one for one in (work.shape, work.shards[0].shape)]
     here, ranks = _division(plan.source, work)
     there, _ = _division(plan.destination, work)
@@ -286,7 +287,7 @@ def _weight(plan: ReshardPlan, work: _Work, columns: int) -> Weight:
 
 
 def _division(side: MeshSide, work: _Work) -> tuple[str, int]:
-    """How a side divides a tensor, and the number of parts if a single mode divides it or could divide it."""
+    """Return how a side divides a tensor, and the number of parts if a single mode divides it or could divide it."""
     modes = [
         (n, one) for n, one in zip(side.mesh_shape, side.placements(work.name, len(work.shape)), strict=True) if n > 1
     ]
@@ -301,7 +302,8 @@ def _division(side: MeshSide, work: _Work) -> tuple[str, int]:
 
 
 def _check_alike(work: _Work, judgement: Judgement) -> list[Diagnostic]:
-    """Find byte-identical shards of different parts: they are copies, although the plan calls them parts."""
+    """Report shards of different parts that are byte-identical: they are probably copies, although the plan divides the
+    tensor."""
     found = []
     for index, part in enumerate(work.ours):
         shards = _sections(work.ours, index, work.shards)
@@ -354,7 +356,7 @@ def _alike(work: _Work, part: RowSpan, group: list[int], count: int, constant: b
 
 
 def _lost_metadata(stored: list[StoredFile], kept: Mapping[str, str]) -> list[Diagnostic]:
-    """A warning for each key of the metadata that the source files do not share."""
+    """Return a warning for each metadata key whose values differ between source files."""
     lost = dict.fromkeys(key for one in stored for key in one.metadata if key not in kept)
     return [
         Diagnostic(
@@ -402,7 +404,7 @@ _WORD = (1 << 64) - 1
 
 
 def _checksum(work: _Work, part: RowSpan, shards: list[StoredTensor], memory: int) -> int:
-    """Compute the checksum of a source; if copies differ, the error names the placement that fits."""
+    """Compute the checksum of a source; if copies differ, the error suggests a placement that fits."""
     try:
         return checksum(part.layout, shards, memory, part.first_row)
     except FileFormatError as error:
@@ -425,7 +427,7 @@ PAGE = 4096
 
 
 def _touched(transfer: Transfer, itemsize: int) -> int:
-    """An upper bound of the bytes in the pages that a transfer touches on both sides."""
+    """Return an upper bound of the size of all pages that a transfer touches on both sides, in bytes."""
     total = 0
     for side in ("source", "destination"):
         runs, run = transfer.elements, 1

@@ -1,4 +1,4 @@
-"""Distributions in the notations of PyTorch's DTensor and of JAX."""
+"""Convert distributions from PyTorch's DTensor and from JAX."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ def from_partition_spec(
     *,
     local: Local = "row",
 ) -> ShardedLayout:
-    """Convert JAX's NamedSharding: for each dimension, the mesh axes that divide it, the major axis first.
+    """Convert JAX's NamedSharding to a distribution. The spec lists the mesh axes that divide each dimension, major
+    axis first.
 
     Args:
         spec: a PartitionSpec, or its contents: an axis, a tuple of axes, or None. Dimensions at the end may be omitted.
         axis_names: the names of the mesh's modes.
     Raises:
-        InvalidValueError: the mesh does not have an axis, or an axis is named twice.
+        InvalidValueError: the spec names an axis that the mesh does not have, or names an axis twice.
 
     >>> print(from_partition_spec((8, 8), (2, 4), (None, ("y", "x")), "xy").layout)
     (8,(2,4)):(1@1,(4@0,1@0))
@@ -63,7 +64,7 @@ def from_dtensor(tensor: Any) -> ShardedLayout:
     """Convert a DTensor to a distribution over the DTensor's mesh. Device d is the d-th device of the mesh in row-major
     order.
 
-    Reads `shape`, `placements` and `device_mesh.shape`; PyTorch is not imported.
+    The function reads `shape`, `placements` and `device_mesh.shape`, and does not import PyTorch.
 
     Raises:
         InvalidTypeError: the object is not a DTensor, or has an unsupported placement.

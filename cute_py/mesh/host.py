@@ -1,4 +1,4 @@
-"""Redistribution of numpy arrays in one process."""
+"""Run a redistribution of numpy arrays in one process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Array: TypeAlias = "NDArray[Any]"
 
 
 class Elements(Protocol):
-    """The arrays of one library, as a redistribution reads and writes them."""
+    """The operations on arrays of one library that a redistribution uses."""
 
     kind: str
     dtype: DType
@@ -36,27 +36,27 @@ class Elements(Protocol):
         ...
 
     def flat(self, array: Any) -> Any:
-        """A flat view of all elements, without a copy."""
+        """Return a flat view of all elements, without a copy."""
         ...
 
     def strided(self, flat: Any, base: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
-        """A view with strides in elements."""
+        """Return a view of a flat array; strides are in elements."""
         ...
 
     def index(self, places: NDArray[numpy.int64], flat: Any) -> Any:
-        """The index that selects these elements of a flat array."""
+        """Return the index that selects the elements at these offsets from a flat array."""
         ...
 
     def empty(self, count: int) -> Any:
-        """New memory for messages."""
+        """Return new memory for messages."""
         ...
 
     def zeros(self, shape: tuple[int, ...]) -> Any:
-        """A new part."""
+        """Return a new array of zeros for a part."""
         ...
 
     def wide(self, values: Any) -> Any:
-        """A copy in the type that sums are computed in."""
+        """Return a copy in the type in which sums are computed."""
         ...
 
     def settle(self) -> None:
@@ -66,7 +66,8 @@ class Elements(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """Properties of a part that are checked: element type, extents, order, and the bytes from `begin` to `end`."""
+    """The properties of an array that are checked: element type, shape, order, and its addresses from `begin` to
+    `end`."""
 
     dtype: str
     is_dtype: bool
@@ -78,7 +79,7 @@ class Described:
 
 
 class NumpyElements:
-    """numpy's arrays."""
+    """Operations on numpy arrays."""
 
     kind = "a numpy array"
 
@@ -118,7 +119,7 @@ class NumpyElements:
 
 
 class Part:
-    """The elements of one side of a transfer in the memory of a device."""
+    """The elements in a device's memory that one side of a transfer reads or writes."""
 
     def __init__(
         self, elements: Elements, flat: Any, base: int, modes: list[tuple[int, int]], swizzled: ComposedLayout | None
@@ -135,26 +136,26 @@ class Part:
             self._array, self._place = flat, elements.index(numpy.asarray(places, numpy.int64), flat)
 
     def read(self) -> Any:
-        """Read the elements of the part."""
+        """Return the elements of the part."""
         return self._array[self._place]
 
     def write(self, values: Any) -> None:
-        """Set the elements of the part, converted to its type."""
+        """Set the elements of the part to values, converted to its type."""
         self._array[self._place] = values
 
 
 def source_part(elements: Elements, flat: Any, t: Transfer) -> Part:
-    """The part that a transfer reads."""
+    """Return the part that a transfer reads."""
     return Part(elements, flat, t.source, [(m.size, m.source) for m in t.modes], t.source_swizzle)
 
 
 def destination_part(elements: Elements, flat: Any, t: Transfer) -> Part:
-    """The part that a transfer writes."""
+    """Return the part that a transfer writes."""
     return Part(elements, flat, t.destination, [(m.size, m.destination) for m in t.modes], t.destination_swizzle)
 
 
 def write_sum(elements: Elements, goal: Part, summands: Sequence[Any]) -> None:
-    """Set a part to the sum of these values, added from the first to the last."""
+    """Set a part to the sum of the summands, added from the first to the last."""
     first, *others = summands
     if others:
         first = elements.wide(first)
@@ -164,8 +165,8 @@ def write_sum(elements: Elements, goal: Part, summands: Sequence[Any]) -> None:
 
 
 class HostRedistribution:
-    """Both sides of every transfer as views; a launch copies them in order. With scratch memory `into`, they are copied
-    there first, and to the destinations when everything has arrived."""
+    """A redistribution on the host, with views of both sides of every transfer. A launch copies them in order. With
+    scratch memory `into`, it copies to the scratch memory first, and then from there to the destinations."""
 
     def __init__(
         self,
@@ -199,7 +200,7 @@ class HostRedistribution:
 def prepare_host(
     plan: Plan, sources: Mapping[int, Any], destinations: Mapping[int, Any] | None, into: Mapping[int, Any] | None
 ) -> HostRedistribution:
-    """Check the memory and make the views; see `Redistribution.run`."""
+    """Check the arrays and make the views; see `Redistribution.run`."""
     elements = NumpyElements(plan.dtype)
     if destinations is None:
         destinations = new_parts(elements, plan.destination, range(plan.destination.devices))
@@ -209,7 +210,7 @@ def prepare_host(
 
 
 def new_parts(elements: Elements, side: ShardedLayout, devices: Iterable[int]) -> dict[int, Any]:
-    """New memory for the parts of these devices."""
+    """Return new arrays for the parts of these devices."""
     found = {}
     for device in devices:
         shape, wanted = side.local_shape(device), elements_of(side, device)
@@ -225,7 +226,7 @@ def check_memory(
     into: Mapping[int, Any] | None,
     only: int | None = None,
 ) -> list[Diagnostic]:
-    """Check the memory of a redistribution on all devices, or on the device `only`, and return the errors."""
+    """Check the arrays of all devices, or of the device `only`, and return the errors."""
     all_sides = [(plan.source, sources, "sources"), (plan.destination, destinations, "destinations")]
     all_sides += [(plan.destination, into, "into")] if into is not None else []
     found, named = [], []
@@ -245,7 +246,7 @@ def check_memory(
 
 
 def _check_devices(side: ShardedLayout, arrays: Mapping[int, Any], what: str, only: int | None) -> list[Diagnostic]:
-    """Find arrays of devices that do not exist, and devices without an array."""
+    """Report arrays for devices that do not exist, and devices without an array."""
     found: list[Diagnostic] = []
     for device in arrays:
         if not is_integer(device) or not 0 <= device < side.devices:
@@ -265,7 +266,7 @@ def _check_devices(side: ShardedLayout, arrays: Mapping[int, Any], what: str, on
 
 
 def _check_part(elements: Elements, side: ShardedLayout, device: int, one: Described, what: str) -> list[Diagnostic]:
-    """Find a wrong size or element type, gaps, and read-only memory."""
+    """Report a wrong size or element type, gaps between elements, and read-only memory."""
     found, name, wanted = [], f"{what}[{device}]", elements_of(side, device)
     if not one.is_dtype:
         text = f"{name} has elements of type {one.dtype}; must be {elements.dtype.name}"
@@ -294,10 +295,10 @@ def _long(shape: Sequence[int]) -> list[int]:
 
 
 def elements_of(side: ShardedLayout, device: int) -> int:
-    """The elements of memory that a device needs for its part, up to its last offset.
+    """Return the number of elements of memory that a device needs for its part, up to its last offset.
 
     Raises:
-        LayoutError: its first offset is negative.
+        LayoutError: the first offset of the part is negative.
     """
     if not math.prod(side.local_shape(device)):
         return 0
@@ -312,7 +313,7 @@ def elements_of(side: ShardedLayout, device: int) -> int:
 
 
 def _reach(layout: Layout | ComposedLayout) -> tuple[int, int]:
-    """The first and the last offset."""
+    """Return the smallest and the largest offset of a layout, or bounds of them."""
     plain, first = (layout.layout_b, int(layout.offset)) if isinstance(layout, ComposedLayout) else (layout, 0)
     steps = [(n - 1) * stride for n, stride in zip(leaves(plain.shape), leaves(plain.stride), strict=True)]
     last = first + int(sum(step for step in steps if step > 0))
@@ -327,7 +328,7 @@ def _reach(layout: Layout | ComposedLayout) -> tuple[int, int]:
 
 
 def _shared_memory(named: list[tuple[str, Described]]) -> list[Diagnostic]:
-    """Find overlapping memory, if one of the arrays is written."""
+    """Report arrays that overlap in memory, if one of them is written."""
     spans = sorted((one.begin, one.end, name) for name, one in named if math.prod(one.shape))
     found, last = [], (0, 0, "")
     for span in spans:
@@ -338,6 +339,6 @@ def _shared_memory(named: list[tuple[str, Described]]) -> list[Diagnostic]:
 
 
 def _accumulator(dtype: DType) -> numpy.dtype[Any]:
-    """The type that summands are added in: float32 for narrower floats."""
+    """Return the type in which summands are added: float32 for narrower floats."""
     narrow = dtype.is_float and dtype.bits < 32
     return numpy.dtype(numpy.float32) if narrow else dtype.numpy

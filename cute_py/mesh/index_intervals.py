@@ -1,5 +1,5 @@
-"""The indices of one dimension that a device holds, as runs of neighbours, and the intersection of two sets of runs in
-few layouts."""
+"""The indices of one dimension that a device holds, as runs of consecutive indices, and intersections of two sets of
+runs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ LONGEST_PERIOD = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Runs:
-    """Runs of neighbouring indices: each begins at an index and lies at an offset, `step` further for each index.
+    """Runs of consecutive indices. Each run has a first index, a length, the offset of its first index, and the step
+    between offsets.
 
-    For a part of a dimension, the offsets are local indices and the steps are 1.
+    For a part of a dimension, offsets are local indices, and steps are 1.
     """
 
     start: Column
@@ -34,12 +35,12 @@ class Runs:
 
     @staticmethod
     def whole(size: int) -> Runs:
-        """All indices of a dimension."""
+        """Return one run with all indices of a dimension."""
         return Runs.of(numpy.array([[0, size]]))
 
     @staticmethod
     def of(pieces: Column) -> Runs:
-        """Make runs from rows (start, length) in local order; empty rows are dropped."""
+        """Make runs from rows (start, length) in local order; empty rows are omitted."""
         pieces = pieces[pieces[:, 1] > 0]
         length = pieces[:, 1]
         return Runs(pieces[:, 0], length, numpy.cumsum(length) - length, numpy.ones_like(length))
@@ -51,11 +52,11 @@ class Runs:
 
     @property
     def first(self) -> tuple[int, int, int, int]:
-        """Start, length, offset and step of the first run."""
+        """The start, length, offset and step of the first run."""
         return int(self.start[0]), int(self.length[0]), int(self.offset[0]), int(self.step[0])
 
     def within(self, pieces: Column) -> Runs:
-        """The indices at these local positions, rows (start, length): a part of this part."""
+        """Return the runs at these local positions, which are given as rows (start, length): a part of this part."""
         if len(self.start) == 1:
             return Runs.of(pieces + numpy.array([self.start[0], 0]))
         inner = Runs.of(pieces)
@@ -63,28 +64,28 @@ class Runs:
         return Runs.of(numpy.stack([self.start[mine] + low - self.offset[mine], length], axis=1))
 
     def through(self, offsets: Column) -> Runs:
-        """Runs with the same indices, local index i at offsets[i]."""
+        """Return runs with the same indices; local index i has the offset offsets[i]."""
         inside = numpy.arange(self.size) - numpy.repeat(numpy.cumsum(self.length) - self.length, self.length)
         return runs_of(self.indices(), offsets[numpy.repeat(self.offset, self.length) + inside])
 
     def holds(self, index: int) -> bool:
-        """Does this set of runs hold the index?"""
+        """Whether a run contains the index."""
         return bool(((self.start <= index) & (index < self.start + self.length)).any())
 
     def indices(self) -> Column:
-        """All indices, in local order."""
+        """Return all indices, in local order."""
         before = numpy.cumsum(self.length) - self.length
         return numpy.repeat(self.start - before, self.length) + numpy.arange(self.size)
 
     def scaled(self, stride: int) -> Runs:
-        """Runs with the same indices, local index i at i * stride."""
+        """Return runs with the same indices; local index i has the offset i * stride."""
         if stride == 1:
             return self
         return Runs(self.start, self.length, self.offset * stride, self.step * stride)
 
 
 def runs_of(indices: Column, offsets: Column) -> Runs:
-    """Combine these indices, at these offsets, greedily into the fewest runs."""
+    """Combine indices and their offsets into runs; each run is as long as possible."""
     starts, steps, at = [], [], 0
     ahead, apart = numpy.diff(indices) == 1, numpy.diff(offsets)
     breaks = numpy.flatnonzero(~(ahead[1:] & ahead[:-1] & (apart[1:] == apart[:-1]))) + 1
@@ -102,8 +103,8 @@ def runs_of(indices: Column, offsets: Column) -> Runs:
 
 
 def _overlap(a: Column, a_length: Column, b: Column, b_length: Column) -> tuple[Column, Column, Column, Column]:
-    """Intersect two lists of intervals, each sorted and without overlap: the pairs that overlap, the start, the
-    length."""
+    """Intersect two lists of intervals, each sorted and without overlap; return, for each overlap, the positions in
+    both lists, the start and the length."""
     first = numpy.searchsorted(b + b_length, a, "right")
     count = numpy.maximum(numpy.searchsorted(b, a + a_length, "left") - first, 0)
     left = numpy.repeat(numpy.arange(len(a)), count)
@@ -113,7 +114,7 @@ def _overlap(a: Column, a_length: Column, b: Column, b_length: Column) -> tuple[
 
 
 class Segment(NamedTuple):
-    """Indices that both sides hold, as modes from an offset on each side."""
+    """Indices that both sides hold: their first offset on each side, and the modes that run through them."""
 
     source: int
     destination: int
@@ -121,7 +122,7 @@ class Segment(NamedTuple):
 
 
 def shared(source: Runs, destination: Runs) -> int:
-    """Number of indices that both hold."""
+    """Return the number of indices that both sides hold."""
     if len(source.start) == 1 == len(destination.start):
         (a, n, *_), (b, m, *_) = source.first, destination.first
         return max(0, min(a + n, b + m) - max(a, b))
@@ -130,7 +131,8 @@ def shared(source: Runs, destination: Runs) -> int:
 
 
 def segments(source: Runs, destination: Runs) -> list[Segment]:
-    """The indices that both hold, in few segments: equal runs at equal distances become one segment with two modes."""
+    """Return the indices that both sides hold, in few segments: equal runs at equal distances become one segment with
+    two modes."""
     if len(source.start) == 1 == len(destination.start):  # the common case, in plain numbers, takes a tenth of the time
         return _both(source.first, destination.first)
     one, other = _by_index(source), _by_index(destination)
@@ -174,8 +176,8 @@ def _grouped(rows: Column) -> list[Segment]:
 
 
 def _repetition(rows: Column) -> tuple[int, int]:
-    """(p, n): the first p rows repeat n times, at a constant distance on both sides; p is the length that covers most
-    rows."""
+    """Return (p, n): the first p rows repeat n times at a constant distance on both sides. The choice of p covers the
+    most rows."""
     best = (1, 1)
     for period in range(1, min(LONGEST_PERIOD, len(rows) // 2) + 1):
         apart = rows[period] - rows[0]

@@ -1,21 +1,22 @@
-"""Failure detection, so that a rank never waits for a lost rank.
+"""Failure detection, so that no rank waits forever for a lost rank.
 
-    every rank        sends beats from a thread: a count, its step, and whether it waits or works, every `seconds / 16`
-    a waiting rank    reads the beats of the ranks that it waits for, and the number of a rank that another found lost
-    no beat, or no step while it works, for 3/4 of `seconds`: that rank is lost, and its number goes into the store
+    every rank        sends a heartbeat from a thread every `seconds / 16`: a count, its step, and whether it waits
+    a waiting rank    reads the heartbeats of the ranks that it waits for, and checks whether a rank was reported lost
+    a lost rank       sends no heartbeat, or makes no step while it works, for 3/4 of `seconds`; the rank that detects
+                      this writes the lost rank's number to the store
 
-A rank that waits is not lost. The rank that it waits for may be lost, and the waiting rank finds this. So each rank
-reads only the beats of the ranks that it waits for, and learns about other ranks from the store.
+A rank that waits is not lost, but the rank that it waits for may be, and the waiting rank detects this. Therefore each
+rank reads only the heartbeats of the ranks that it waits for, and learns about other lost ranks from the store.
 
-Over torch.distributed the store is PyTorch's own (`Transport.put`, `Transport.get`). Three features of PyTorch do not
+Over torch.distributed, the store is PyTorch's own (`Transport.put`, `Transport.get`). Three features of PyTorch can't
 replace this module. They were tried with PyTorch 2.13 over gloo, with one of three ranks killed or stopped:
 
     monitored_barrier    names the lost rank only on rank 0; the others print "check rank 0 logs". It only works with
                          gloo, and checks a barrier, not the messages and kernels between two barriers
     timeouts             a message to or from a stopped rank ends after the timeout of the whole process group, and its
                          error names no rank; a kernel that waits for a peer's memory has no timeout
-    elastic restart      torchrun ends the remaining ranks and restarts all; with this module each of them gets a
-                         `RankError` with the number, and keeps its destinations
+    elastic restart      torchrun ends the remaining ranks and restarts all ranks; with this module, each remaining rank
+                         raises a `RankError` with the number of the lost rank, and keeps its destinations
 
 A custom transport over MPI or sockets has none of the three.
 """
@@ -37,7 +38,8 @@ from cute_py.errors import CuteError, RankError, shortened
 from cute_py.mesh.transport import Transport
 
 _give_way: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
-"""Let other threads and processes run. `time.sleep(0)` takes 60 us; it is used only on systems without sched_yield."""
+"""A call that lets other threads and processes run. `time.sleep(0)` takes 60 us, so it is used only without
+sched_yield."""
 
 SILENT = 4
 """Multiple of `seconds` after which a connection between two waiting ranks counts as lost."""
@@ -58,7 +60,7 @@ Request = tuple["queue.SimpleQueue[tuple[Any, Exception | None]]", Callable[...,
 
 @dataclass(slots=True)
 class _State:
-    """The contents of this rank's beats, and their key."""
+    """The contents of this rank's heartbeats, and their key in the store."""
 
     key: str = ""
     beats: bool = False
@@ -69,10 +71,10 @@ class _State:
 class Watch:
     """The failure detector of one rank, for one redistribution.
 
-    All ranks must make their watches in the same order.
+    All ranks must create their `Watch` objects in the same order.
 
     Args:
-        seconds: the time within which a rank that ends or stalls is found.
+        seconds: the time within which a rank that ended or stalled is detected.
     """
 
     def __init__(self, transport: Transport, seconds: float) -> None:
@@ -93,10 +95,10 @@ class Watch:
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
-        """Send this rank's beats during the block; an exception in it ends the communicator on all ranks.
+        """Send this rank's heartbeats during the block. An exception in the block aborts the communicator on all ranks.
 
         Raises:
-            RankError: a rank is lost, now or earlier; DeviceError: this rank failed earlier.
+            RankError: a rank is lost, or was lost earlier; DeviceError: this rank failed earlier.
         """
         if self._lost is not None:
             facts = {"before": self._lost.headline}
@@ -120,11 +122,11 @@ class Watch:
             self._state.beats = False
 
     def step(self) -> None:
-        """Record that this rank works and made progress."""
+        """Record that this rank has made progress."""
         self._state.step += 1
 
     def gather(self, value: str = "") -> list[str]:
-        """Gather one string from each rank on all ranks; no rank returns before all have called it."""
+        """Gather one string from each rank on all ranks; no rank returns before all ranks have called this method."""
         rank, ranks, count = self.transport.rank, self.transport.ranks, self._gathered
         self._gathered += 1
         self._put(f"gather/{rank}", f"{count} {value}")
@@ -155,10 +157,10 @@ class Watch:
         return verdict
 
     def until(self, done: Callable[[], bool], ranks: Callable[[], Collection[int]]) -> None:
-        """Wait for a condition that these ranks fulfil.
+        """Wait until `done` returns True; the condition depends on the ranks that `ranks` returns.
 
         Raises:
-            RankError: one of these ranks is lost, or any rank found another lost rank.
+            RankError: one of these ranks is lost, or a rank has reported a lost rank.
         """
         began = time.monotonic()
         next_look, seen = began + self._every, dict[int, _Seen]()
@@ -223,13 +225,14 @@ class Watch:
         self._call(self.transport.put, f"{self._name}/{key}", value)
 
     def _get(self, key: str, count: int) -> str | None:
-        """The value that follows this count."""
+        """Return the value of a key if it was written with this count, otherwise None."""
         text = self._call(self.transport.get, f"{self._name}/{key}")
         before, _, value = (text or "").partition(" ")
         return str(value) if before == str(count) else None
 
     def _call(self, function: Callable[[Unpack[Arguments]], Answer], *arguments: *Arguments) -> Answer:
-        """Call the store on its thread. If it does not answer, rank 0, which holds it, counts as lost."""
+        """Call a function of the store on the store's thread. If there is no answer, rank 0, which holds the store,
+        counts as lost."""
         answer: queue.SimpleQueue[tuple[Any, Exception | None]] = queue.SimpleQueue()
         self._requests.put((answer, function, arguments))
         problem: Exception | None = None
@@ -244,7 +247,7 @@ class Watch:
 
 
 def _next_name(transport: Transport) -> str:
-    """The number of this rank's next redistribution; no other rank writes the key."""
+    """Return the number of this rank's next redistribution; only this rank writes its key."""
     key = f"redistributions/{transport.rank}"
     number = int(transport.get(key) or 0)
     transport.put(key, str(number + 1))
@@ -253,7 +256,7 @@ def _next_name(transport: Transport) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A rank's last beat, and the times of its last new beat and of its last new step."""
+    """A rank's last heartbeat, and the times at which its heartbeat and its step last changed."""
 
     text: str | None
     alive: float
@@ -261,7 +264,7 @@ class _Seen:
 
 
 def _serve(requests: queue.SimpleQueue[Request | None], state: _State, transport: Transport, every: float) -> None:
-    """Execute calls of the store, and send beats between them."""
+    """Execute calls to the store, and send heartbeats between them."""
     count, due = 0, 0.0
     while True:
         try:

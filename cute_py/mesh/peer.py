@@ -1,21 +1,23 @@
-"""A redistribution between the GPUs that a process reaches.
+"""Run a redistribution between the GPUs of one process.
 
-    push      the kernel runs on the sending device and writes the other's memory
+    push      a kernel on the sending device writes to the memory of the receiving device
     engine    the copy engine of the sending device moves large amounts of long rows
-    local     elements that stay on a device, on just enough multiprocessors to take as long as the links
-    threads   layouts that no TMA box moves: threads copy tiles or vectors
-    staged    transfers without peer access, sums and swizzled parts: through host memory
+    local     elements that stay on a device are copied by just enough multiprocessors to take as long as the links
+    threads   layouts that no TMA box can move are copied by threads, in tiles or vectors
+    staged    transfers without peer access, sums and swizzled parts go through host memory
 
-The kernels are those of `copies`. A device pushes, because writes to a peer's memory are faster than reads: 364 against
-333 GB/s each way with both directions busy, and 369 against 238 if rows are not multiples of 128 bytes (two NVIDIA
-H200, driver 580.159.04). Local copies and transfers run concurrently, so links and memory are busy at the same time.
+The kernels are those of `copies`. A device pushes, because writes to a peer's memory are faster than reads: 364 GB/s
+instead of 333 GB/s in each direction with both directions busy, and 369 GB/s instead of 238 GB/s if rows are not
+multiples of 128 bytes (two NVIDIA H200, driver 580.159.04). Local copies and transfers run concurrently, so that links
+and memory are busy at the same time.
 
-The work of a device is one graph, so that a launch needs few driver calls. It begins after the work in the devices'
-default streams, or in the given streams, and these streams wait for its end. The host does not wait, unless a transfer
-is staged. The graphs begin after events, because a stream may hold work of any length. They end with a barrier of the
-devices: a kernel at the end of each graph waits, for a bounded time, until all devices have arrived. On two NVIDIA H200
-(driver 580.159.04) the driver calls of a launch then take 9 us of host time; they take 13 us with events at both ends,
-16 us as one graph of both devices, and 23 us with events as nodes of the graphs.
+The work of each device is one CUDA graph, so that a launch needs few driver calls. The work begins after the work in
+the devices' default streams, or in the given streams, and these streams wait for its end. The host does not wait,
+unless a transfer is staged. Events order the start of the graphs, because a stream may contain work of any length. The
+graphs end with a barrier across devices: a kernel at the end of each graph waits, up to a time limit, until all devices
+have arrived. On two NVIDIA H200 (driver 580.159.04), the driver calls of a launch then take 9 us of host time. They
+would take 13 us with events at both ends, 16 us with a single graph for both devices, and 23 us with events as nodes of
+the graphs.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ ENGINE_FROM = 1 << 25
 kernels 351, and it uses no multiprocessor. At 16 MiB a kernel is as fast. Two NVIDIA H200, driver 580.159.04."""
 
 ENGINE_ROW = 512
-"""The shortest row in bytes that the copy engine moves as fast as longer ones, measured there."""
+"""The shortest row in bytes that the copy engine moves as fast as longer rows, measured on the same devices."""
 
 ENGINE_COPIES = 8
 """Maximum number of 2-D copies per transfer."""
@@ -67,11 +69,11 @@ CYCLES = 2_000_000_000
 """An upper bound of clock cycles per second: an H200 runs at no more than 1.98 GHz."""
 
 MOST_PITCH = (1 << 31) - 1
-"""The largest distance of two rows in bytes. CUDA driver API, CU_DEVICE_ATTRIBUTE_MAX_PITCH of an H200."""
+"""The largest distance in bytes between two rows. CUDA driver API, CU_DEVICE_ATTRIBUTE_MAX_PITCH of an H200."""
 
 
 def on_device(array: Any) -> bool:
-    """Is it an array in the memory of a GPU? The test does not export the array's memory."""
+    """Whether an object is an array in GPU memory. The test does not export the array's memory."""
     device = getattr(array, "__dlpack_device__", None)
     with contextlib.suppress(Exception):  # the library may raise any exception
         if device is not None:
@@ -80,7 +82,7 @@ def on_device(array: Any) -> bool:
 
 
 class GpuElements(NumpyElements):
-    """Arrays in the memory of GPUs; staged data are in numpy arrays."""
+    """Operations on arrays in GPU memory; staged data is in numpy arrays."""
 
     kind = "an array on a GPU"
 
@@ -103,7 +105,7 @@ class GpuElements(NumpyElements):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The route of one transfer: "push", "engine", "local", "threads" or "staged", with a reason for the last two."""
+    """The route of one transfer: "push", "engine", "local", "threads" or "staged"; the last two with a reason."""
 
     source_device: int
     destination_device: int
@@ -117,7 +119,8 @@ class Route:
 
 
 class Push(NamedTuple):
-    """A transfer, the memory on both sides, the device that runs it, and the index of the device that it writes to."""
+    """A transfer with the memory on both sides, the device that runs it, and the index of the device to which it
+    writes."""
 
     transfer: Transfer
     source: ArrayView
@@ -127,7 +130,7 @@ class Push(NamedTuple):
 
 
 def why_no_kernel(group: list[Transfer]) -> str:
-    """The reason why no kernel can make these transfers; empty if one can."""
+    """Return the reason why no kernel can do these transfers; empty if a kernel can."""
     t = group[0]
     if len(group) > 1:
         return "a sum of several devices"
@@ -141,7 +144,7 @@ Call = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 class EngineCopy:
-    """A 2-D copy by the copy engine, which uses no multiprocessor."""
+    """A 2-D copy by the copy engine, which uses no multiprocessors."""
 
     def __init__(self, source: ArrayView, destination: ArrayView) -> None:
         api, width, self._calls = driver(), source.element_bytes, list[Call]()
@@ -160,7 +163,7 @@ class EngineCopy:
 
     @staticmethod
     def serves(source: ArrayView, destination: ArrayView) -> bool:
-        """Is the copy engine faster than a kernel?"""
+        """Whether the copy engine is faster than a kernel for this copy."""
         width, (run, *rows) = source.element_bytes, source.shape or (1,)
         pitches = [pitch * width for one in (source, destination) for pitch in one.strides[1:2]]
         long = run * width >= ENGINE_ROW and run * width <= min(pitches, default=run * width)
@@ -168,15 +171,15 @@ class EngineCopy:
         return long and together and math.prod(rows[1:]) <= ENGINE_COPIES and source.count * width >= ENGINE_FROM
 
     def prepare(self, stream: int) -> None:
-        """Do nothing: no object depends on a stream."""
+        """Do nothing, because a copy by the copy engine has no objects for each stream."""
 
     def launch(self, stream: int) -> None:
-        """Enqueue it; the device's context is current."""
+        """Enqueue the copy; the device's context must be current."""
         for function, arguments in self._calls:
             call("copying between devices", function, *arguments, stream)
 
     def check(self, stream: int) -> None:
-        """Do nothing: no barrier could fail."""
+        """Do nothing, because a copy by the copy engine has no barrier that could fail."""
 
 
 def _make(calls: list[Call]) -> None:
@@ -187,11 +190,12 @@ def _make(calls: list[Call]) -> None:
 
 
 class Meeting:
-    """Barrier at the end of the work of several devices: each continues after all have arrived
+    """A barrier at the end of the work of several devices: each device continues when all have arrived
     (`gpu.kernels.device_barrier`).
 
     Args:
-        streams: the stream of each device, on which its kernel is launched for capture. seconds: the limit of the wait.
+        streams: the stream of each device on which its kernel is launched for capture. seconds: the time limit of the
+            wait.
     """
 
     def __init__(self, devices: Mapping[int, Device], streams: Mapping[int, int], seconds: float) -> None:
@@ -211,7 +215,7 @@ class Meeting:
             self._launches[n] = PreparedLaunch(load_kernel(source, devices[n]), 1, Parameters(values), stream)
 
     def launch(self, n: int) -> None:
-        """Enqueue a device's part."""
+        """Enqueue the barrier kernel of a device."""
         self._launches[n].launch()
 
     def check(self) -> None:
@@ -223,12 +227,13 @@ class Meeting:
 
 
 class Pushes:
-    """Transfers as kernels of the sending devices, ready to launch.
+    """Transfers by kernels on the sending devices, ready to launch.
 
     Args:
-        pushes: the transfers. devices: the devices that run kernels, and those whose streams wait for them.
+        pushes: the transfers. devices: the devices that run kernels, and the devices whose streams wait for the
+            kernels.
         sms: multiprocessors that the transfers of a device may use.
-        seconds: the limit of the wait of one device for the copies of another.
+        seconds: the time limit for a device's wait for the copies of another device.
 
     Attributes: `routes`, the method of each transfer, with the reason.
     """
@@ -263,7 +268,7 @@ class Pushes:
         self._owners = {int(device.context): n for n, device in self._devices.items()}
         self._meeting = Meeting(devices, self._runs, seconds) if self._can_meet() else None
         self._apart = self._meeting is None and len(self._runs) > 1
-        """Is the barrier needed but impossible? Then copies are enqueued one by one."""
+        """Whether the barrier is needed but impossible; then copies are enqueued one by one."""
         self._graphs = {n: self._captured(n, stream) for n, stream in self._runs.items()}
         self._calls: dict[tuple[int, tuple[tuple[int, int], ...], bool], list[Call]] = {}
         self._failed = False
@@ -298,13 +303,13 @@ class Pushes:
             return call("making an event", driver().cuEventCreate, 2)  # CU_EVENT_DISABLE_TIMING
 
     def _can_meet(self) -> bool:
-        """Do several devices run copies, and can each reach all others while they run concurrently?"""
+        """Whether several devices run copies, and each of them can access the memory of all others."""
         ends = itertools.permutations([self._devices[n] for n in self._runs], 2)
         blocks = os.environ.get("CUDA_LAUNCH_BLOCKING", "0") != "0"
         return len(self._runs) > 1 and not blocks and all(has_peer_access(*pair) for pair in ends)
 
     def _captured(self, n: int, handle: int) -> Any:
-        """Capture the work of a device as one graph, so that the cost of a launch does not grow with the number of
+        """Capture the work of a device as one graph, so that the cost of a launch does not depend on the number of
         copies."""
         api, doing = driver(), "making a graph"
         stream = api.CUstream(handle)
@@ -326,8 +331,8 @@ class Pushes:
         return made
 
     def _enqueue(self, n: int, stream: int) -> tuple[int]:
-        """Enqueue a device's copies after the work in its stream, and before the work that comes next. Return the
-        driver's code of success."""
+        """Enqueue a device's copies after the current work in its stream, and before later work. Return the driver's
+        code of success."""
         api = driver()
         beside = [key for key in self._copies if key[0] == n and self._streams[key] != stream]
         with self._devices[n].current():
@@ -347,9 +352,9 @@ class Pushes:
 
         Args:
             stream: the copies start after the work in this stream, and the stream waits for all of them. It is a stream
-                of one device, or a mapping of device numbers to streams; None: the default streams of all devices. Work
-                on devices without a stream is not ordered with the copies. A stream in capture gets the copies as nodes
-                of its graph.
+                of one device, or a mapping from device numbers to streams. Default: the default streams of all devices.
+                The copies are not ordered against work on devices for which you pass no stream. If a stream is being
+                captured, the copies become nodes of its graph.
         Raises:
             DeviceError: the driver refuses a call; if several devices run copies, all later launches fail too.
         """
@@ -378,12 +383,13 @@ class Pushes:
                 raise
 
     def _ordered(self, context: int, key: tuple[tuple[int, int], ...], nodes: bool) -> list[Call]:
-        """List the driver calls of a launch between these streams, for a current context, so that the launch itself
-        decides nothing.
+        """List the driver calls of a launch between these streams, for a current context, so that a launch only makes
+        the calls.
 
-        One device that runs copies leads: its stream waits for the given streams, and the streams of the other copying
-        devices wait for it. At the end the copying devices have passed a barrier, and the given streams wait for the
-        leading one. `nodes`: the copies are enqueued one by one, so the given streams wait for all copying devices.
+        One of the copying devices leads: its stream waits for the given streams, and the streams of the other copying
+        devices wait for its stream. At the end, the copying devices have passed a barrier, and the given streams wait
+        for the leading device. With `nodes`, the copies are enqueued one by one, so the given streams wait for all
+        copying devices.
         """
         api = driver()
         given = dict(key) or self._default
@@ -394,7 +400,7 @@ class Pushes:
         others, current, calls = [n for n in self._runs if n != lead], context, list[Call]()
 
         def on(n: int, function: Callable[..., Any], *arguments: Any) -> None:
-            """A call with a device's stream; the default streams are those of the current device."""
+            """Add a call that uses a device's stream; default streams refer to the current device."""
             nonlocal current
             there = int(self._devices[n].context)
             if there != current and (not current or handles[n] in DEFAULT_STREAMS):
@@ -434,7 +440,8 @@ class Pushes:
         return calls
 
     def handles(self, stream: StreamLike | Mapping[int, StreamLike]) -> dict[int, int]:
-        """The stream of each device that has one. Raises InvalidValueError if a stream belongs to another device."""
+        """Return the stream handle of each device that has a stream. Raises InvalidValueError if a stream belongs to
+        another device."""
         if isinstance(stream, Mapping):
             found = {n: stream[n] for n in self._default if n in stream}
             return {n: one if type(one) is int else stream_handle(one) for n, one in found.items()}
@@ -450,8 +457,8 @@ class Pushes:
         return {owner: handle}
 
     def check(self, stream: int | None = None) -> None:
-        """Wait for the devices, or for the stream of the launch if there was only one. Raises DeviceError if a kernel
-        failed or a barrier did not complete."""
+        """Wait for all devices, or only for the given stream of the launch. Raises DeviceError if a kernel failed or a
+        barrier did not complete."""
         for device in self._devices.values():
             if stream is None:
                 device.synchronize()
@@ -480,7 +487,7 @@ def _moved(view: ArrayView, shape: tuple[int, ...], strides: tuple[int, ...], of
 
 
 def has_peer_access(device: Device, other: Device) -> bool:
-    """Can kernels on a device reach the memory of another? If so, enable the access."""
+    """Whether kernels on a device can access the memory of another device. If so, this function enables the access."""
     if device.ordinal == other.ordinal:
         return True
     api = driver()
@@ -493,7 +500,8 @@ def has_peer_access(device: Device, other: Device) -> bool:
 
 
 class PeerRedistribution:
-    """Kernels for each transfer, in a graph for each device; staged transfers go through host memory.
+    """A redistribution between GPUs: kernels for the transfers, in a graph for each device; staged transfers go through
+    host memory.
 
     Attributes: `destinations`; `routes`, the method of each transfer, with the reason.
     """
@@ -535,7 +543,8 @@ class PeerRedistribution:
         return "" if self._access[here, there] else f"devices {here} and {there} have no peer access to each other"
 
     def launch(self, stream: StreamLike | Mapping[int, StreamLike] = None) -> None:
-        """Enqueue all copies and return; if some are staged, wait for them. `stream` is as in `Pushes.launch`."""
+        """Enqueue all copies and return; if some copies are staged, wait for them. `stream` is as in
+        `Pushes.launch`."""
         self.pushes.launch(stream)
         if self._staged is not None:
             self._staged.launch(dict.fromkeys(self._devices, 0) | self.pushes.handles(stream))
@@ -545,7 +554,7 @@ class PeerRedistribution:
         self.pushes.check()
 
     def report(self) -> str:
-        """Route of each transfer, one per line."""
+        """Return the route of each transfer, one per line."""
         return "\n".join(map(str, self.routes))
 
 
@@ -584,7 +593,7 @@ class _Staged:
 
 
 class _IntoScratch:
-    """Write scratch memory first; copy it to the destinations after all data have arrived."""
+    """A redistribution that writes to scratch memory, and copies it to the destinations after all data has arrived."""
 
     def __init__(
         self, inner: PeerRedistribution, scratch: Mapping[int, ArrayView], goal: Mapping[int, ArrayView]
@@ -594,7 +603,7 @@ class _IntoScratch:
         self.destinations = inner.destinations
 
     def launch(self, stream: StreamLike | Mapping[int, StreamLike] = None) -> None:
-        """Fill the scratch memory, wait for it, and fill the destinations."""
+        """Fill the scratch memory, wait for all data, and fill the destinations."""
         self._inner.launch(stream)
         self._inner.check()
         for one, other in self._pairs:
@@ -611,10 +620,10 @@ def prepare_peer(
     sms: int,
     seconds: float,
 ) -> PeerRedistribution | _IntoScratch:
-    """Check the memory, compile and load the kernels; see `Redistribution.run`.
+    """Check the arrays, and compile and load the kernels; see `Redistribution.run`.
 
     Raises:
-        DeviceError: there is no GPU. InvalidTypeError, InvalidValueError: as on the host.
+        DeviceError: there is no GPU. InvalidTypeError, InvalidValueError: as for the host backend.
     """
     elements = GpuElements(plan)
     if destinations is None:
@@ -630,7 +639,7 @@ def prepare_peer(
 
 
 def _new_part(plan: Plan, sources: Mapping[int, Any], device: int) -> Any:
-    """Make a new part with the library and on the GPU of the source of this device."""
+    """Make a new array for a device's part, with the library and on the GPU of its source."""
     like = sources.get(device) if isinstance(sources, Mapping) else None
     shape, wanted = plan.destination.local_shape(device), elements_of(plan.destination, device)
     extents = shape if math.prod(shape) == wanted else (wanted,)

@@ -1,5 +1,5 @@
-"""Placements: the ways in which one mode of a mesh divides a tensor. There is one placement for each mode; they divide
-in order."""
+"""Placements: how one mode of a mesh divides a tensor. There is one placement for each mode, and they divide in
+order."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ MOST_BLOCKS = 1 << 22
 
 
 class Divides(Protocol):
-    """A placement that gives each device along a mesh mode a part of one dimension. A user's class may implement it."""
+    """Interface of a placement that gives each device along a mesh mode a part of one dimension. You can implement
+    it."""
 
     @property
     def dim(self) -> int: ...
 
     def pieces(self, size: int, parts: int, part: int) -> Column:
-        """Rows (start, length) of the indices below `size` that this one of `parts` holds, in local order."""
+        """Return the indices below `size` that part number `part` of `parts` holds, as rows (start, length) in local
+        order."""
         ...
 
 
@@ -43,7 +45,7 @@ def _chunks(size: int, parts: int, part: int) -> Column:
 
 @record
 class Shard:
-    """Chunks of ceil(n / devices) neighbours; the last ones are short or empty.
+    """Divide into contiguous chunks of ceil(n / devices) indices; the last chunks may be short or empty.
 
     >>> Shard(0).pieces(10, 4, 3).tolist()
     [[9, 1]]
@@ -57,7 +59,7 @@ class Shard:
 
 @record
 class BlockCyclic:
-    """Blocks of `block` neighbours, assigned to the devices in turn.
+    """Divide into blocks of `block` contiguous indices, which are assigned to the devices in turn.
 
     >>> BlockCyclic(0, 2).pieces(10, 3, 1).tolist()
     [[2, 2], [8, 2]]
@@ -72,10 +74,10 @@ class BlockCyclic:
 
 @record
 class StridedShard:
-    """DTensor's `_StridedShard`: `split_factor` chunks for each device, assigned in turn.
+    """Divide as DTensor's `_StridedShard`: each device gets `split_factor` chunks, which are assigned in turn.
 
-    If a later mesh mode with `split_factor` devices divides these chunks, its parts are contiguous. A dimension that
-    tensor parallelism divided first has this order.
+    If a later mesh mode with `split_factor` devices divides these chunks, its parts are contiguous. This is the order
+    of a dimension that tensor parallelism divided first.
 
     >>> StridedShard(0, split_factor=2).pieces(8, 2, 1).tolist()
     [[2, 2], [6, 2]]
@@ -92,7 +94,8 @@ class StridedShard:
 
 @record
 class Zigzag:
-    """Ring attention's order: of 2 * devices chunks, a device holds one from the front and its mirror from the back.
+    """Divide in the order of ring attention: of 2 * devices chunks, device d holds chunk d from the start and chunk d
+    from the end.
 
     >>> Zigzag(0).pieces(16, 4, 1).tolist()
     [[2, 2], [12, 2]]
@@ -107,7 +110,7 @@ class Zigzag:
 
 @record
 class SectionedShard:
-    """Divides each section as `Shard` does, for example the Q, K and V rows of a fused QKV weight.
+    """Divide each section as `Shard` does, for example the Q, K and V rows of a fused QKV weight.
 
     >>> SectionedShard(0, (8, 2, 2)).pieces(12, 2, 1).tolist()
     [[4, 4], [9, 1], [11, 1]]
@@ -129,7 +132,7 @@ class SectionedShard:
 
 @record
 class Replicate:
-    """The devices along this mesh mode hold the same elements.
+    """Replicate the elements: all devices along this mesh mode hold the same elements.
 
     >>> import cute_py as cute
     >>> held = cute.mesh.distribute((8, 4), (2, 2), (cute.mesh.Shard(0), Replicate()))
@@ -140,7 +143,7 @@ class Replicate:
 
 @record
 class Partial:
-    """The devices along this mesh mode hold summands: the tensor is their sum.
+    """Keep partial sums: the devices along this mesh mode hold summands, and the tensor is their sum.
 
     >>> Partial("sum")
     Partial(reduction='sum')
@@ -162,10 +165,10 @@ Placement = Divides | Replicate | Partial
 
 
 def pieces_of(placement: Divides, size: int, parts: int, part: int) -> Column:
-    """Return `placement.pieces(...)`; check the pieces if a user's class returns them.
+    """Return `placement.pieces(...)`, and check the pieces of a user-defined class.
 
     Raises:
-        InvalidTypeError, InvalidValueError: the pieces are not rows of two integers, or lie outside the dimension.
+        InvalidTypeError, InvalidValueError: the pieces are not rows of two integers, or are outside the dimension.
     """
     found = placement.pieces(size, parts, part)
     if type(placement) in KINDS.values():

@@ -1,16 +1,16 @@
-"""A redistribution with one process for each device: each packs, sends, receives and unpacks its own part.
+"""Run a redistribution with one process (rank) for each device; each rank copies or sends its own part.
 
 check      every rank checks its memory; all ranks learn all errors, and raise them together
 map        ranks of one host whose GPUs reach each other exchange handles of their receiving memory, and open them; if
-one rank can't, all use messages, and get the reason
-here?      a launch begins when all ranks have called it
+           one rank can't, all ranks use messages, and get the reason
+start      a launch begins when all ranks have called it
 push       with mapped memory: each rank runs the kernels of its transfers, as one process does (`peer`); after they
            have ended, it enters a barrier, which uses counts in shared host memory
-rounds     otherwise: pack, send and receive messages of bounded size, copy local elements meanwhile, unpack
-arrived?   when all data has arrived everywhere, scratch memory is copied to the destinations
+rounds     otherwise: pack, send and receive messages of limited size, copy local elements meanwhile, unpack
+end        when all data has arrived everywhere, scratch memory is copied to the destinations
 
-Memory from cudaMalloc can have a handle; PyTorch and CuPy use such memory. Source: CUDA driver API, cuIpcGetMemHandle,
-cuIpcOpenMemHandle.
+Only memory from cudaMalloc can have a handle; PyTorch and CuPy use such memory by default. Source: CUDA driver API,
+cuIpcGetMemHandle, cuIpcOpenMemHandle.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _MAP_FAILED = ctypes.c_void_p(-1).value
 
 @dataclass(slots=True)
 class _Round:
-    """The work of one rank in one round: messages to send, elements that stay, and sums of local and received
+    """The work of one rank in one round: elements to send, elements that stay, and sums of local and received
     elements."""
 
     packed: list[tuple[int, int, Part]] = field(default_factory=list)
@@ -76,8 +76,8 @@ class _Round:
 
 
 class RankRedistribution:
-    """One rank's part of a redistribution, ready to launch. All ranks launch, and each launch returns when its data
-    have arrived everywhere."""
+    """One rank's part of a redistribution, ready to launch. All ranks must launch it, and each launch returns when all
+    data has arrived everywhere."""
 
     def __init__(
         self,
@@ -101,7 +101,8 @@ class RankRedistribution:
         ]
 
     def launch(self, stream: Any = None) -> None:
-        """Move the data; every rank calls it. The copy is ordered with the calling thread's current stream.
+        """Move the data; every rank must call this method. The copy is ordered with the calling thread's current
+        stream.
 
         Raises:
             RankError: a rank ended, stalled or failed; all other ranks raise it.
@@ -165,7 +166,7 @@ def prepare_ranks(
     sms: int,
     seconds: float,
 ) -> RankRedistribution:
-    """Check on all ranks, and make the messages of this rank; see `Redistribution.run`."""
+    """Check the arrays of all ranks, and prepare the transfers of this rank; see `Redistribution.run`."""
     elements, rank = transport.elements(plan.dtype), transport.rank
     found: list[Diagnostic] = []
     try:
@@ -247,10 +248,11 @@ def _rounds(
 
 
 def _placed(groups: Iterable[list[Transfer]], most: int) -> Iterator[tuple[int, int, list[Transfer]]]:
-    """Split groups into pieces: (index of the round, position in the message, one transfer for each summand).
+    """Yield the groups in pieces: (index of the round, position in the message, one transfer for each summand).
 
-    A message has a limited number of elements. The ranks whose summands form a group have all their groups in common,
-    so their messages are divided alike, and sender and receiver compute the same division.
+    A message has at most `most` elements. If two ranks contribute summands to one group, they contribute to the same
+    groups throughout. Their messages are therefore split at the same positions, and the sender and the receiver compute
+    the same split.
     """
     full: dict[int, tuple[int, int]] = {}
     for group in groups:
@@ -264,7 +266,7 @@ def _placed(groups: Iterable[list[Transfer]], most: int) -> Iterator[tuple[int, 
 
 
 def _largest(rounds: list[_Round], name: str) -> dict[int, int]:
-    """Rank -> elements of the largest message."""
+    """Return a mapping from each rank to the number of elements of the largest message."""
     found: dict[int, int] = {}
     for peer, count in itertools.chain.from_iterable(getattr(one, name).items() for one in rounds):
         found[peer] = max(found.get(peer, 0), count)
@@ -272,7 +274,7 @@ def _largest(rounds: list[_Round], name: str) -> dict[int, int]:
 
 
 class Opened:
-    """Memory of another process, which stays mapped until this object is dropped."""
+    """Memory of another process, which stays mapped until this object is deleted."""
 
     def __init__(self, device: Device, handle: str, offset: int) -> None:
         api = driver()
@@ -290,8 +292,8 @@ class Opened:
 
 
 def _handle(device: Device, address: int) -> tuple[str, int]:
-    """The handle with which another process opens an allocation, and the offset of an address in it. Raises DeviceError
-    if there is no handle."""
+    """Return the handle with which another process opens an allocation, and the offset of an address in the allocation.
+    Raises DeviceError if there is no handle."""
     api = driver()
     with device.current():
         capable = api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
@@ -305,10 +307,10 @@ def _handle(device: Device, address: int) -> tuple[str, int]:
 
 
 class MeetingPlace:
-    """Host memory that all ranks share: a count for each rank, which serves as a barrier.
+    """A barrier in host memory that all ranks share: it contains a count for each rank.
 
-    Rank 0 makes it as an unnamed file and the others open it, so it disappears when they end. A token after the counts
-    identifies it as rank 0's file.
+    Rank 0 creates the memory as an unnamed file and the other ranks open it, so it disappears when all ranks have
+    ended. A token after the counts identifies it as rank 0's file.
     """
 
     def __init__(self, watch: Watch) -> None:
@@ -320,8 +322,8 @@ class MeetingPlace:
         self._counts = self._kind()
 
     def offer(self) -> dict[str, str]:
-        """The data that other ranks need to open the file. Raises DeviceError if the system does not support such
-        files."""
+        """Return the data that other ranks need to open the file. Raises DeviceError if the system does not support
+        such files."""
         token = uuid.uuid4().bytes
         with _shared("making memory for all ranks"):
             self._file = os.memfd_create("cute_py")
@@ -351,7 +353,7 @@ class MeetingPlace:
         self._file = -1
 
     def meet(self) -> None:
-        """Wait for all ranks."""
+        """Wait until all ranks have called this method."""
         rank = self._watch.transport.rank
         self._counts[rank] += 1
         count = self._counts[rank]
@@ -368,7 +370,7 @@ class MeetingPlace:
 
 @contextlib.contextmanager
 def _shared(doing: str) -> Iterator[None]:
-    """Raise a DeviceError if the operating system refuses a call or lacks a function."""
+    """Raise a DeviceError if a call of the operating system fails, or the function does not exist."""
     try:
         yield
     except (AttributeError, OSError) as problem:
@@ -377,7 +379,7 @@ def _shared(doing: str) -> Iterator[None]:
 
 @functools.cache
 def _libc() -> Any:
-    """The C library, because Python's mmap would keep a file open for each map."""
+    """Return the C library, because Python's mmap would keep a file open for each mapping."""
     found = ctypes.CDLL(None, use_errno=True)
     found.mmap.restype = ctypes.c_void_p
     found.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
@@ -386,7 +388,7 @@ def _libc() -> Any:
 
 
 class MappedRanks:
-    """One rank's access to the memory of the others, and the barrier where all of them meet."""
+    """One rank's access to the memory of the other ranks, and the barrier of all ranks."""
 
     def __init__(self, watch: Watch, device: Device | None) -> None:
         self._watch = watch
@@ -395,7 +397,8 @@ class MappedRanks:
         self._pushes: Pushes | None = None
 
     def offer(self) -> dict[str, Any]:
-        """The data that other ranks need to reach this rank's device; rank 0 adds the meeting place."""
+        """Return the data that other ranks need to reach this rank's device; rank 0 adds the data of the shared
+        barrier."""
         api = driver()
         with self._device.current():
             number = call("opening a device", api.cuDeviceGet, self._device.ordinal)
@@ -411,7 +414,7 @@ class MappedRanks:
         goal: ArrayView | None,
         sms: int,
     ) -> None:
-        """Map the meeting place and the memory that this rank writes, and prepare its kernels."""
+        """Map the shared barrier and the memory to which this rank writes, and prepare this rank's kernels."""
         rank, device = self._watch.transport.rank, self._device
         numbers = [self._number(r, one["bus"]) for r, one in enumerate(offers)]
         self._place.open(offers[0]["place"])
@@ -427,7 +430,7 @@ class MappedRanks:
         self._pushes = Pushes(pushes, {device.ordinal: device}, sms)
 
     def _number(self, rank: int, bus: str) -> int:
-        """The index of a rank's device in this process. Raises DeviceError if it can't be reached."""
+        """Return the index of a rank's device in this process. Raises DeviceError if the device can't be reached."""
         api = driver()
         here = call("opening a device", api.cuDeviceGet, self._device.ordinal)
         there = call(f"looking up the device of rank {rank}", api.cuDeviceGetByPCIBusId, bus.encode())
@@ -437,11 +440,11 @@ class MappedRanks:
 
     @property
     def routes(self) -> list[Route]:
-        """Routes of this rank's transfers."""
+        """The routes of this rank's transfers."""
         return self._pushes.routes if self._pushes is not None else []
 
     def push(self) -> None:
-        """Write to the other ranks, and return when all ranks have written."""
+        """Write to the memory of the other ranks, and return when all ranks have done so."""
         if self._pushes is not None:
             self._pushes.launch()
             with self._device.current():
@@ -449,19 +452,19 @@ class MappedRanks:
         self.meet()
 
     def opened(self) -> None:
-        """Note that all ranks have mapped what they need."""
+        """Close the file of the shared barrier after all ranks have mapped it."""
         self._place.opened()
 
     def meet(self) -> None:
-        """Wait for all ranks; each arrives after its launches have ended."""
+        """Wait for all ranks; each rank arrives after its launches have ended."""
         self._place.meet()
 
 
 def map_ranks(
     plan: Plan, watch: Watch, sources: Mapping[int, Any], written: Mapping[int, Any], sms: int
 ) -> tuple[MappedRanks | None, str]:
-    """Map the others' memory for this rank's writes; return None and the reason if all use messages. All ranks call
-    it."""
+    """Map the other ranks' memory for this rank's writes; return None and the reason if all ranks use messages. All
+    ranks must call it."""
     rank = watch.transport.rank
     transfers: list[Transfer] = []
     mine: dict[str, Any] = {"why": "this transport can't map memory"}
@@ -501,7 +504,8 @@ def map_ranks(
 def _why_messages(
     plan: Plan, watch: Watch, sources: Mapping[int, Any], written: Mapping[int, Any], transfers: list[Transfer]
 ) -> str:
-    """The reason why this rank must use messages; empty if it need not. Its transfers are appended to `transfers`."""
+    """Return the reason why this rank must use messages; empty if it need not. The function appends the rank's
+    transfers to `transfers`."""
     rank = watch.transport.rank
     arrays = [one[rank] for one in (sources, written) if rank in one]
     if not all(map(on_device, arrays)):

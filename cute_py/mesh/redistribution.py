@@ -1,4 +1,4 @@
-"""Redistribution of a tensor: the copies between devices, as pairs of layouts."""
+"""Redistribute a tensor: the copies between devices, as pairs of layouts."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ else:
 BACKENDS = ("auto", "host", "peer", "torch")
 
 DEFAULT_SECONDS = 60.0
-"""Seconds within which a rank that ends or stalls is found."""
+"""Seconds within which a rank that ended or stalled is detected."""
 
 
 _BALANCING: Final = threading.Lock()
-"""Held by the thread that continues the choices of a plan. It is global because a plan with a lock could not be
-pickled."""
+"""Lock that a thread holds while it makes further choices for a plan. It is global because a plan with a lock could not
+be pickled."""
 
 Box = tuple[int, ...]
 
 
 class _Meeting(NamedTuple):
-    """The parts of a source dimension that share indices with a destination part: how many, and what each adds to the
-    index of the device."""
+    """The parts of a source dimension that share indices with a destination part, with the number of shared indices and
+    the part's contribution to the device index."""
 
     parts: list[int]
     counts: Column
@@ -50,7 +50,7 @@ class _Meeting(NamedTuple):
 
 
 class Prepared(Protocol):
-    """A redistribution of given memory, ready to launch."""
+    """A redistribution between given arrays, ready to launch."""
 
     @property
     def destinations(self) -> Mapping[int, Any]: ...
@@ -61,7 +61,7 @@ class Prepared(Protocol):
 
 
 class Redistribution:
-    """The transfers that lead from `source` to `destination`. See `redistribute`.
+    """The transfers that convert the distribution `source` to `destination`. See `redistribute`.
 
     Attributes: `source`, `destination`, `dtype`, `devices_per_host`.
 
@@ -93,11 +93,12 @@ class Redistribution:
         self._load = numpy.zeros(source.devices, numpy.int64)
 
     def transfers(self, device: int | None = None) -> Iterator[Transfer]:
-        """The copies to one device, or to all devices in increasing order. The iterator makes them one by one.
+        """Iterate over the copies to one device, or to all devices in increasing order. The copies are computed one by
+        one.
 
-        The source of an element is the destination itself if it holds the element, otherwise a device of the same host,
-        otherwise any device. Among several it is the device with the fewest elements to send so far, and then the
-        first.
+        The source of an element is the destination device itself if it holds the element, otherwise a device of the
+        same host, otherwise any device. Among several candidates, it is the device with the fewest elements to send so
+        far, and among equals the first.
 
         >>> from cute_py.mesh import Shard, distribute
         >>> rows, columns = distribute((4, 6), 2, [Shard(0)]), distribute((4, 6), 2, [Shard(1)])
@@ -109,7 +110,8 @@ class Redistribution:
         return itertools.chain.from_iterable(self.groups(device))
 
     def groups(self, device: int | None = None, source: int | None = None) -> Iterator[list[Transfer]]:
-        """The transfers in groups: a group holds the transfers whose elements are added, in the order of devices.
+        """Iterate over the transfers in groups: a group contains the transfers whose elements are added, in the order
+        of devices.
 
         Args:
             source: a device; return only the groups that include it.
@@ -121,7 +123,7 @@ class Redistribution:
         return (group for one in to for group in self._to(one, source))
 
     def digest(self) -> str:
-        """A string that identifies the redistribution; every process computes the same one."""
+        """A string that identifies the redistribution, the same in every process."""
         parts = (self.source.digest(), self.destination.digest(), self.dtype.name, str(self.devices_per_host))
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
@@ -132,17 +134,17 @@ class Redistribution:
 
     @functools.cached_property
     def minimum_bytes(self) -> int:
-        """The total bytes that devices need and do not hold; no plan moves fewer."""
+        """The total bytes that devices need and do not hold; no plan can move fewer."""
         needed = sum(math.prod(self.destination.local_shape(d)) for d in range(self.destination.devices))
         kept = sum(self._kept(d) for d in range(self.destination.devices))
         return -(-(needed * len(self.source.partial_devices) - kept) * self.dtype.bits // 8)
 
     @functools.cached_property
     def layout(self) -> Layout | None:
-        """The layout from (device, place in its memory) of the destination to ArithTuple(device, offset) of the source,
-        in closed form.
+        """The layout from (device, offset in its memory) of the destination to ArithTuple(device, offset) of the
+        source.
 
-        It uses the first of several replicas on both sides. None if one side has no single layout.
+        On both sides, it uses the first of several replicas. It is None if one side has no single layout.
         """
         if self.source.layout is None or self.destination.layout is None:
             return None
@@ -153,7 +155,7 @@ class Redistribution:
         return found if size(found) == math.prod(self.source.shape) else None
 
     def explain(self) -> str:
-        """Describe the number of elements from each device to each; equal rows share a line.
+        """Describe how many elements move from each device to each device; equal rows share a line.
 
         >>> from cute_py.mesh import Shard, Replicate, distribute
         >>> print(redistribute(distribute(8, 4, [Shard(0)]), distribute(8, 4, [Replicate()]), "f32").explain())
@@ -200,8 +202,8 @@ class Redistribution:
         sms: int = 16,
         seconds: float = DEFAULT_SECONDS,
     ) -> Prepared:
-        """Check and prepare the work of `run`, with the same arguments. `launch()` then repeats it whenever the data
-        change."""
+        """Check the arrays and prepare the work of `run`, with the same arguments. Call `launch()` each time the data
+        changes."""
         expect_integer(sms, "sms", 1, 1 << 16)
         if is_integer(seconds):
             seconds = float(expect_integer(seconds, "seconds", 1, 1 << 20))
@@ -232,27 +234,27 @@ class Redistribution:
         sms: int = 16,
         seconds: float = DEFAULT_SECONDS,
     ) -> Mapping[int, Any]:
-        """Move the data. Everything is checked before the first byte moves.
+        """Move the data, after all arguments have been checked.
 
         Args:
-            sources: device -> its part, in the order of its local layout.
+            sources: mapping from each device to its part, in the order of the device's local layout.
             destinations: the memory for the part of each device, or None for new arrays.
             backend: "host": numpy arrays in one process. "peer": arrays on several GPUs in one process. "torch": one
-                process for each device; every process calls this with its own part, under its rank. GPUs of one host
-                write into each other's memory, and others exchange messages. "auto": "torch" for PyTorch's tensors if
-                torch.distributed is initialised, "peer" for other arrays on GPUs, otherwise "host". A `Transport`: like
-                "torch", over that transport.
-            into: scratch memory for the part of each device. It is written first, so the destinations keep their
+                process for each device; every process calls this method with its own part, with its rank as the key.
+                GPUs of one host write to each other's memory, and other devices exchange messages. "auto": "torch" for
+                PyTorch's tensors if torch.distributed is initialised, "peer" for other arrays on GPUs, otherwise
+                "host". A `Transport` object: like "torch", over that transport.
+            into: scratch memory for the part of each device. It is written first, so that the destinations keep their
                 contents until all data has arrived.
             sms: multiprocessors of a GPU for its transfers; 16 saturate the links of an H200.
-            seconds: with one process for each device, the time within which a rank that ends or stalls is found; with
-                one process for several GPUs, the limit of a GPU's wait for the copies of the others.
+            seconds: with one process for each device, the time within which a rank that ended or stalled is detected;
+                with one process for several GPUs, the time limit of a GPU's wait for the copies of the other GPUs.
         Returns:
             The destinations.
         Raises:
             InvalidTypeError, InvalidValueError, LayoutError: a device lacks its part, a part has another shape or
-                element type, or memory is shared or read-only. The error reports all findings as
-                Diagnostics; every rank gets the findings of all ranks.
+                element type, or memory is shared or read-only. The error contains all findings as `Diagnostic` objects;
+                every rank gets the findings of all ranks.
             RankError: a rank ended, stalled or failed.
 
         >>> import numpy
@@ -282,14 +284,14 @@ class Redistribution:
                     yield [transfer_of(taken + other, device, chosen, ends, other > 0) for other in summands]
 
     def _taken(self, device: int, box: Box) -> list[tuple[Box, int]]:
-        """The parts of the source that intersect a box, and the device that supplies each."""
+        """Return the parts of the source that intersect a box, each with the device that supplies it."""
         meeting = [self._meeting(i, part).parts for i, part in enumerate(box)]
         replicated = len(self.source._replica_devices) > 1
         taken = self._balanced(device)[box] if replicated else self._first(box)[0]
         return list(zip(itertools.product(*meeting), taken.tolist(), strict=True))
 
     def _meeting(self, dimension: int, part: int) -> _Meeting:
-        """The parts of the source that share indices with a part of the destination."""
+        """Return the parts of the source that share indices with a part of the destination."""
         if (dimension, part) not in self._met:
             mine, theirs = self.destination._dimensions[dimension].runs(part), self.source._dimensions[dimension]
             counts = [shared(theirs.runs(other), mine) for other in range(len(theirs.devices))]
@@ -304,7 +306,8 @@ class Redistribution:
         return self._met[dimension, part]
 
     def _first(self, box: Box) -> tuple[Column, Column]:
-        """The first device and the number of shared elements of each part that intersects a box."""
+        """For each part that intersects a box, return the first device that holds it and the number of shared
+        elements."""
         devices, counts = numpy.zeros(1, numpy.int64), numpy.ones(1, numpy.int64)
         for i, part in enumerate(box):
             meeting = self._meeting(i, part)
@@ -316,9 +319,10 @@ class Redistribution:
         return devices, counts
 
     def _balanced(self, device: int) -> dict[Box, Column]:
-        """If the source has replicas: for each box of a device, the device that supplies each intersecting part.
+        """Choose, for a source with replicas, the device that supplies each part that intersects a box; return the
+        choices by box.
 
-        Threads can share a plan; one at a time continues the choices.
+        Threads can share a plan: a lock allows only one thread at a time to make further choices.
         """
         far, load, replicas = 1 << 62, self._load, self.source._replica_devices
         summands = numpy.array(self.source.partial_devices)
@@ -344,7 +348,7 @@ class Redistribution:
         return sum(t.elements for t in self.transfers() if t.source_device != t.destination_device)
 
     def _kept(self, device: int) -> int:
-        """Elements, or summands, that a device needs and holds."""
+        """Return the number of elements, or summands, that a device needs and already holds."""
         if device >= self.source.devices:
             return 0
         return sum(
@@ -360,7 +364,7 @@ class Redistribution:
 
 
 def _static(layout: Layout) -> Layout:
-    """The layout with static extents and strides, because `right_inverse` uses only static ones."""
+    """Return the layout with static extents and strides, because `right_inverse` uses only static ones."""
 
     def stride(tree: Any) -> Any:
         if isinstance(tree, tuple):
@@ -371,7 +375,7 @@ def _static(layout: Layout) -> Layout:
 
 
 def _chosen(*given: Mapping[int, Any] | None) -> str:
-    """The backend for these arrays."""
+    """Return the backend for these arrays."""
     arrays = [array for one in given if isinstance(one, Mapping) for array in one.values()]
     torch = sys.modules.get("torch")
     tensors = torch is not None and any(isinstance(array, torch.Tensor) for array in arrays)
@@ -386,9 +390,9 @@ def redistribute(
     """Plan the copies from one distribution of a tensor to another.
 
     Args:
-        source, destination: distributions of tensors with the same shape. The meshes may differ; device d is the same
+        source, destination: distributions with the same tensor shape. The meshes may differ; device d is the same
             device in both.
-        dtype: element type, in any spelling.
+        dtype: the element type, in any spelling.
         devices_per_host: the number of consecutive devices that share a host; None: all.
     Raises:
         LayoutError: the shapes differ, or the destination holds summands.

@@ -1,4 +1,4 @@
-"""The plan of a resharding: two meshes, the file of each device, and the placement of each tensor by its name."""
+"""The plan of `reshard`: two meshes, the file of each device, and the placements of tensors by name."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ class RowSpan:
     """Rows of a whole tensor that are divided separately: a section of a fused weight, or the whole tensor."""
 
     label: str
-    """Indices of the section; empty for the tensor itself."""
+    """Label of the section; empty for the tensor itself."""
 
     first_row: int
     layout: ShardedLayout
 
     @property
     def place(self) -> str:
-        """`, section k` for a section, to stand after the tensor's name; empty for the tensor itself."""
+        """Text that messages append to the tensor's name: `, section k` for a section, empty for the tensor itself."""
         return f", section {self.label.removeprefix('section ')}" if self.label else ""
 
     @property
     def rows(self) -> int:
-        """Number of rows, 0 for a scalar."""
+        """Number of rows; 0 for a scalar."""
         return self.layout.shape[0] if self.layout.shape else 0
 
 
 @dataclass(frozen=True, slots=True)
 class MeshSide:
-    """A mesh, the file of each device, and the placements of the tensors; the first pattern that matches a name
-    applies."""
+    """One side of a plan: a mesh, the file of each device, and placements by name. The first pattern that matches a
+    name applies."""
 
     mesh_shape: tuple[int, ...]
     files: tuple[Path, ...]
@@ -56,11 +56,11 @@ class MeshSide:
     """(pattern, one placement string for each mode of the mesh)"""
 
     def texts(self, name: str) -> tuple[str, ...] | None:
-        """The placements of a tensor as the plan writes them; None if no pattern matches its name."""
+        """Return the placements of a tensor as written in the plan; None if no pattern matches its name."""
         return next((texts for pattern, texts in self.rules if fnmatch.fnmatchcase(name, pattern)), None)
 
     def placements(self, name: str, rank: int) -> tuple[WeightPlacement, ...]:
-        """The placements of a tensor with `rank` dimensions, one for each mode of the mesh.
+        """Return the placements of a tensor with `rank` dimensions, one for each mode of the mesh.
 
         Raises:
             InvalidValueError: no pattern matches, or its value is not a placement.
@@ -74,7 +74,7 @@ class MeshSide:
         return found
 
     def parts(self, name: str, shape: tuple[int, ...]) -> tuple[RowSpan, ...]:
-        """The distribution of the tensor with this name and whole shape, section by section.
+        """Return the distribution of each section of the tensor with this name and whole shape.
 
         Raises:
             InvalidValueError: the placements don't fit the shape.
@@ -95,7 +95,7 @@ class MeshSide:
             ) from None
 
     def layout(self, name: str, shape: tuple[int, ...]) -> ShardedLayout:
-        """The distribution of the tensor with this name and shape, as one layout.
+        """Return the distribution of the tensor with this name and shape, as one layout.
 
         Raises:
             InvalidValueError: the placements don't fit the shape; LayoutError: ranks share KV heads.
@@ -113,7 +113,7 @@ class MeshSide:
         return distribute(shape, self.mesh_shape, placements)
 
     def whole(self, name: str, shape: tuple[int, ...], parts: Sequence[RowSpan]) -> tuple[RowSpan, ...] | None:
-        """The parts if each device holds the whole tensor, otherwise None."""
+        """Return the sections, each replicated, if each device holds the whole tensor; otherwise None."""
         placements = self.placements(name, len(shape))
         if not all(n == 1 or isinstance(one, Replicate) for n, one in zip(self.mesh_shape, placements, strict=True)):
             return None
@@ -126,10 +126,10 @@ class MeshSide:
         )
 
     def shape_of(self, name: str, shards: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-        """The shape of the whole tensor, from the shapes of its shards.
+        """Return the shape of the whole tensor, computed from the shapes of its shards.
 
         Raises:
-            LayoutError: no whole shape gives these shards.
+            LayoutError: no shape of the whole tensor gives these shards.
         """
         whole = list(shards[0])
         devices = numpy.arange(len(shards)).reshape(self.mesh_shape)
@@ -156,8 +156,8 @@ class MeshSide:
         return tuple(whole)
 
     def _fused_mode(self, placements: Sequence[WeightPlacement]) -> int | None:
-        """The mode whose placement has sections; None if there is none, or if another mode divides the rows of a
-        `SectionedShard` too."""
+        """Return the mode whose placement has sections; None if there is none, or if another mode also divides the rows
+        of a `SectionedShard`."""
         fused = [mode for mode, one in enumerate(placements) if isinstance(one, Fused)]
         if not fused:
             return None
@@ -171,7 +171,7 @@ class MeshSide:
     def _section(
         self, section: Section, mode: int, placements: Sequence[WeightPlacement], shape: tuple[int, ...]
     ) -> ShardedLayout:
-        """The layout of a section: the mode that divides it may become two."""
+        """Return the layout of a section; the mode that divides it may be replaced by two modes."""
         extents, divided = section.over(self.mesh_shape[mode])
         mesh = (*self.mesh_shape[:mode], *extents, *self.mesh_shape[mode + 1 :])
         each = (*plain_placements(placements[:mode]), *divided, *plain_placements(placements[mode + 1 :]))
@@ -179,7 +179,7 @@ class MeshSide:
 
 
 def held_shape(parts: Sequence[RowSpan], device: int) -> tuple[int, ...]:
-    """The extents of a device's part of a tensor with these sections, which are stacked by rows."""
+    """Return the extents of a device's part of a tensor; the parts of the sections are stacked by rows."""
     shapes = [part.layout.local_shape(device) for part in parts]
     return shapes[0] if len(shapes) == 1 else (sum(shape[0] for shape in shapes), *shapes[0][1:])
 
@@ -204,12 +204,11 @@ class ReshardPlan:
 def read_plan(path: str | os.PathLike[str]) -> ReshardPlan:
     """Read a plan in TOML.
 
-    `[source]` and `[destination]` have `mesh`, extents of the mesh, and `files`, a list or a string with `{device}`, or
-    `{device:05d}` for five digits; `[placements]` has lines `pattern = placements`, for both sides, or each side has
-    its own. Placements are one string, or a list with one string for each mode of the mesh: a row of
-    `NAMED_PLACEMENTS`, or
-    a placement in Python's notation: "Shard(0)", "BlockCyclic(0, 64)", "Replicate()",
-    "SectionedShard(0, (4096, 1024, 1024))".
+    The tables `[source]` and `[destination]` have the keys `mesh`, the extents of the mesh, and `files`, a list of
+    paths, or a string with `{device}` (`{device:05d}` for five digits). In the table `[placements]`, either one for
+    both sides or one in each side's table, each line is `pattern = placements`. Placements are one string, or a list
+    with one string for each mode of the mesh. Each string is a row of `NAMED_PLACEMENTS`, or a placement as written in
+    Python: "Shard(0)", "BlockCyclic(0, 64)", "Replicate()", "SectionedShard(0, (4096, 1024, 1024))".
 
     Raises:
         FileFormatError: the file is not TOML, or a key is missing or unknown.

@@ -1,6 +1,6 @@
-"""Block-scaled weights in resharded files: the placements of their tensors, and cuts that fall inside a block.
+"""Block-scaled weights in resharded files: the placements of their tensors, and checks that cuts are between blocks.
 
-"*.q_proj.weight" = "column-parallel"     places q_proj.weight_packed, q_proj.weight_scale too, and copies
+"*.q_proj.weight" = "column-parallel"     also places q_proj.weight_packed and q_proj.weight_scale, and copies
                                           q_proj.weight_global_scale to every rank
 """
 
@@ -26,13 +26,13 @@ Parts = Mapping[str, tuple[Sequence[RowSpan], Sequence[RowSpan]]]
 
 
 def scaled_weights(stored: Sequence[StoredFile]) -> tuple[StoredWeight, ...]:
-    """The block-scaled weights in the files, from the first file's shards."""
+    """Return the block-scaled weights in the files, as found in the shards of the first file."""
     return find_weights(stored[0].tensors, stored[0].metadata).weights if stored else ()
 
 
 def placed_with_weights(plan: ReshardPlan, weights: Sequence[StoredWeight]) -> ReshardPlan:
-    """Extend the plan by a rule for each tensor of a weight: the weight's placement, unless an earlier pattern matches
-    the tensor."""
+    """Add a rule to the plan for each tensor of a weight: the weight's placement, unless an earlier pattern matches the
+    tensor."""
     return ReshardPlan(_with_rules(plan.source, weights), _with_rules(plan.destination, weights))
 
 
@@ -50,18 +50,18 @@ def _with_rules(side: MeshSide, weights: Sequence[StoredWeight]) -> MeshSide:
 
 
 def _named_before(side: MeshSide, name: str, rule: int) -> bool:
-    """Whether a pattern before the weight's pattern matches a tensor."""
+    """Whether a pattern that precedes the weight's pattern matches a tensor."""
     first = _first(side, name)
     return first is not None and first < rule
 
 
 def _first(side: MeshSide, name: str) -> int | None:
-    """The index of the first rule whose pattern matches a name."""
+    """Return the index of the first rule whose pattern matches a name."""
     return next((i for i, (pattern, _) in enumerate(side.rules) if fnmatch.fnmatchcase(name, pattern)), None)
 
 
 def check_scaled(weights: Sequence[StoredWeight], parts: Parts) -> list[Diagnostic]:
-    """Judge whether both sides cut each weight at blocks, and whether its scales can be cut."""
+    """Check that both sides cut each weight at block boundaries, and that its scales can be cut."""
     found: list[Diagnostic] = []
     for weight in weights:
         data, scales = (parts[weight.tensors[part]] for part in ("data", "scales"))
@@ -82,7 +82,7 @@ def _cuts(side: Sequence[RowSpan]) -> bool:
 
 
 def _check_side(weight: StoredWeight, data: Sequence[RowSpan], scales: Sequence[RowSpan]) -> list[Diagnostic]:
-    """Check the cuts of one side, section by section; report the first that falls inside a block."""
+    """Check the cuts of one side, section by section, and report the first cut inside a block."""
     if weight.format.block == (None, None) or len(data) != len(scales):
         return []
     for ours, theirs in zip(data, scales, strict=True):
@@ -102,7 +102,8 @@ def _check_side(weight: StoredWeight, data: Sequence[RowSpan], scales: Sequence[
 
 
 def stored_columns(weights: Sequence[StoredWeight]) -> dict[str, int]:
-    """Columns of a weight in one stored element, for the tensors of elements: 2 for pairs."""
+    """Return the number of a weight's columns in one stored element, for each tensor of elements: 2 if elements are
+    stored in pairs."""
     return {one.tensors["data"]: 2 if one.format.packing == "pairs" else 1 for one in weights}
 
 
@@ -111,8 +112,8 @@ StoredFormats: TypeAlias = Mapping[str, Mapping[str, "str | float | list[int] | 
 
 
 def formats_of_files(stored: Sequence[StoredFile]) -> list[StoredFormats] | None:
-    """The formats of the weights in the metadata of each file; None if a file has none, or if files differ in more than
-    the shapes of their shards."""
+    """Return the formats of the weights from the metadata of each file; None if a file has none, or if files differ in
+    more than the shapes of their shards."""
     try:
         found = [json.loads(one.metadata[METADATA]) for one in stored]
         plain = [{name: {**entry, "shape": len(entry["shape"])} for name, entry in one.items()} for one in found]
@@ -124,7 +125,7 @@ def formats_of_files(stored: Sequence[StoredFile]) -> list[StoredFormats] | None
 def formats_of_shards(
     formats: Sequence[StoredFormats], weights: Sequence[StoredWeight], parts: Parts, devices: int
 ) -> list[str]:
-    """The metadata of each destination file: the formats of the weights, with the shapes of its shards."""
+    """Return the metadata of each destination file: the formats of the weights, with the shapes of its shards."""
     found: list[dict[str, object]] = [dict(formats[0]) for _ in range(devices)]
     columns = stored_columns(weights)
     for weight in weights:

@@ -1,11 +1,11 @@
-"""Shards of a block-scaled tensor: cuts fall between blocks, and the scales stay with their blocks.
+"""Shards of a block-scaled tensor: cuts are between blocks, and scales stay with their blocks.
 
     (M, K) elements          rows and columns of a part begin and end at blocks of the format
-    stored elements          two e2m1 per byte: half as many columns
+    stored elements          for e2m1, two per byte: half as many columns
     grid of scales           one per block, divided like the elements
 
-A shard is a complete ScaledTensor: its scales have the padding for its own size, in the order of the format. A cut
-inside a block is refused, with the nearest sizes. Data and scales move as two tensors, by every backend.
+A shard is a complete ScaledTensor: its scales are in the order of the format, with padding for the shard's size. A cut
+inside a block raises an error with the nearest allowed sizes. Data and scales move as two tensors, with every backend.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from cute_py.mesh.sharded_layout import ShardedLayout, distribute
 
 
 class ScaledSharding:
-    """A block-scaled tensor over devices.
+    """A distribution of a block-scaled tensor over devices.
 
     Args:
-        layout: the distribution of the (M, K) elements, made by `distribute`. format: one row-major plane of elements,
-            not transposed.
+        layout: the distribution of the (M, K) elements, made by `distribute`. format: the format; its elements must be
+            one row-major plane, not transposed.
     Attributes: `layout`, `format`; `data`, the distribution of the stored elements; `scales`, the distribution of the
     grid of scales, one per block.
     Raises:
-        LayoutError: a part begins or ends inside a block; the text has the nearest sizes.
+        LayoutError: a part begins or ends inside a block; the message has the nearest allowed sizes.
         InvalidValueError: the layout was not made by `distribute`, holds summands, or has another rank.
 
     >>> from cute_py.mesh import Shard
@@ -85,7 +85,7 @@ class ScaledSharding:
         return f"ScaledSharding({self.layout!r}, {self.format!r})"
 
     def split(self, scaled: ScaledTensor) -> dict[int, ScaledTensor]:
-        """Split a tensor into the parts of the devices; a device without elements gets none.
+        """Split a tensor into the parts of the devices; a device without elements gets no part.
 
         Raises:
             InvalidValueError: the tensor has another shape or format.
@@ -105,7 +105,7 @@ class ScaledSharding:
         return found
 
     def join(self, parts: dict[int, ScaledTensor]) -> ScaledTensor:
-        """Join the parts of the devices to the whole tensor.
+        """Join the parts of the devices into the whole tensor.
 
         Raises:
             InvalidValueError: a part is missing, or has another shape, format or tensor scale.
@@ -130,7 +130,8 @@ class ScaledSharding:
     def redistribute(
         self, parts: dict[int, ScaledTensor], destination: ScaledSharding, **options: Any
     ) -> dict[int, ScaledTensor]:
-        """Return the parts of another distribution of the same tensor; `redistribute(...).run` moves data and scales.
+        """Redistribute a tensor with `redistribute(...).run` for data and scales, and return the parts of the new
+        distribution.
 
         Args:
             options: options of `Redistribution.run`, such as backend.
@@ -184,7 +185,7 @@ class ScaledSharding:
         return part.tensor_scale
 
     def _made(self, data: Any, grid: Any, total: Any, shape: tuple[int, ...]) -> ScaledTensor:
-        """Make a ScaledTensor from stored bytes and the grid of its scales' bits."""
+        """Make a ScaledTensor from its stored bytes and the grid of its scales, as bits."""
         form = self.format
         stored = numpy.zeros(stored_shape(form, shape), numpy.uint8)
         stored[: data.shape[0], : data.shape[1]] = data
@@ -194,7 +195,7 @@ class ScaledSharding:
 
 
 def _plain(scaled: ScaledTensor) -> tuple[Any, Any]:
-    """The stored bytes without padding, and the grid of the scales' bits."""
+    """Return the stored bytes without padding, and the grid of the scales as bits."""
     width = 2 if scaled.format.packing == "pairs" else 1
     data = codes(scaled.data)[: scaled.shape[0], : -(-scaled.shape[1] // width)]
     grid = codes(stored_scales(scaled.scales, scaled.format))[scale_places(scaled.format, scaled.shape)]
@@ -202,19 +203,20 @@ def _plain(scaled: ScaledTensor) -> tuple[Any, Any]:
 
 
 def held_indices(side: ShardedLayout, device: int) -> list[Column]:
-    """The indices of each dimension that a device holds, in the device's order. Its part is one box."""
+    """Return the indices of each dimension that a device holds, in the device's order. The device's part must be one
+    box."""
     (box,) = side._boxes_of(device)
     return [dimension.runs(part).indices() for dimension, part in zip(side._dimensions, box, strict=True)]
 
 
 def _like(layout: ShardedLayout, shape: tuple[int, ...], placements: Sequence[Placement]) -> ShardedLayout:
-    """Divide a tensor of another shape in the same way; parts are row-major."""
+    """Distribute a tensor of another shape in the same way, with row-major parts."""
     options = {name: value for name, value in layout._made.keywords.items() if name != "local"}
     return distribute(shape, layout.mesh_shape, placements, **options)
 
 
 def _in_units(placement: Placement, units: tuple[int, int], found: list[Diagnostic]) -> Placement:
-    """Convert a placement of elements to a placement of units of several rows and columns."""
+    """Convert a placement of elements to a placement of units; a unit has several rows or columns."""
     if isinstance(placement, Replicate):
         return placement
     if isinstance(placement, Partial):
@@ -246,7 +248,7 @@ def _nearest(size: int, unit: int) -> str:
 
 
 def check_block_cuts(layout: ShardedLayout, blocks: ShardedLayout, units: tuple[int, int]) -> list[Diagnostic]:
-    """Judge whether the parts of a tensor begin and end at blocks.
+    """Check that the parts of a tensor begin and end at block boundaries.
 
     Args:
         layout: the distribution of elements. blocks: the distribution of blocks. units: elements of a block, by

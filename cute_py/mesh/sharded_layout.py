@@ -1,4 +1,5 @@
-"""A tensor over devices: the layout from its coordinates to (device, offset), and the contents of each device."""
+"""Distributions of a tensor over devices: the layout from its coordinates to (device, offset), and each device's
+part."""
 
 from __future__ import annotations
 
@@ -34,38 +35,40 @@ SHOWN = 12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dimension:
-    """One dimension: what each of its parts adds to the index of the device, and the indices of each part."""
+    """One dimension: what each of its parts adds to the device index, and the indices in each part."""
 
     size: int
     devices: Column
     runs: Callable[[int], Runs]
 
     def first(self, part: int) -> int:
-        """The first index of a part, or the size of the dimension if the part is empty."""
+        """Return the first index of a part, or the size of the dimension if the part is empty."""
         runs = self.runs(part)
         return int(runs.start[0]) if len(runs.start) else self.size
 
 
 class Division(NamedTuple):
-    """One step of the division of a dimension: the mode of the mesh, the placement, and the number of parts."""
+    """One step of the division of a dimension: a placement, and the number of parts."""
 
     placement: Divides
     parts: int
 
 
 class ShardedLayout:
-    """A tensor over devices, given by a layout coordinate -> ArithTuple(device, offset). See also `distribute`.
+    """A distribution of a tensor over devices, given by a layout coordinate -> ArithTuple(device, offset). See also
+    `distribute`.
 
     Args:
-        layout: strides n@0 move over devices, and n@1 over the memory of a device, in elements. Custom strides that
-            give such tuples are allowed too.
-        mesh_shape: devices along each mode of the mesh; devices are numbered row-major.
-        replicas: shape:stride over the devices that hold the same elements, relative to the first of them.
+        layout: its strides are n@0, which count devices, and n@1, which count elements in the memory of a device.
+            Custom strides that give such tuples are also allowed.
+        mesh_shape: number of devices along each mode of the mesh; devices are numbered in row-major order.
+        replicas: layout (shape:stride) of the devices that hold the same elements, relative to the first of them.
 
     Attributes: `shape`; `mesh_shape`; `placements`, empty if the object was made from a layout; `replicas`.
 
     Raises:
-        LayoutError: a coordinate lies on a device that the mesh does not have, or a device is a replica of itself.
+        LayoutError: the layout maps a coordinate to a device that the mesh does not have, or a device is a replica of
+            itself.
 
     >>> rows = ShardedLayout(Layout(((256, 4), 256), ((E(1) * 256, E(0)), E(1))), 4)
     >>> rows.local_shape(2), rows.local_offset(2), str(rows.local_layout(2))
@@ -101,13 +104,13 @@ class ShardedLayout:
 
     @property
     def devices(self) -> int:
-        """Number of devices of the mesh."""
+        """Number of devices in the mesh."""
         return math.prod(self.mesh_shape)
 
     @property
     def layout(self) -> Layout | None:
-        """The layout coordinate -> ArithTuple(device, offset), on the first of the replicas; None if no layout
-        expresses it."""
+        """The layout coordinate -> ArithTuple(device, offset) for the first replica; None if no layout expresses the
+        distribution."""
         return self._single[0]
 
     @property
@@ -120,7 +123,7 @@ class ShardedLayout:
         return (self._given, "") if self._given is not None else _single_layout(self, self._steps)
 
     def local_shape(self, device: int) -> tuple[int, ...]:
-        """The extents of a device's part, or only its number of elements if the part is not a product over the
+        """Return the extents of a device's part, or only its number of elements if the part is not a product over the
         dimensions."""
         boxes = self._boxes_of(device)
         if len(boxes) == 1:
@@ -128,7 +131,7 @@ class ShardedLayout:
         return (sum(math.prod(d.runs(p).size for d, p in zip(self._dimensions, box, strict=True)) for box in boxes),)
 
     def local_offset(self, device: int) -> tuple[int, ...]:
-        """The coordinate in the whole tensor of the first element that a device holds.
+        """Return the coordinate in the whole tensor of the first element that a device holds.
 
         >>> distribute((10, 4), 4, [Shard(0)]).local_offset(2)
         (6, 0)
@@ -139,10 +142,10 @@ class ShardedLayout:
         return tuple([d.first(part) for d, part in zip(self._dimensions, boxes[0], strict=True)])
 
     def local_layout(self, device: int) -> Layout | ComposedLayout:
-        """The layout from the local coordinate to the offset in the device's memory, in elements.
+        """Return the layout from the local coordinate to the offset in the device's memory, in elements.
 
         Raises:
-            LayoutError: a user's layout places the device's elements in an irregular order.
+            LayoutError: a user-defined layout places the device's elements in an irregular order.
 
         >>> str(distribute((10, 4), 4, [Shard(0)]).local_layout(2))
         '(3,4):(4,_1)'
@@ -164,10 +167,10 @@ class ShardedLayout:
         return at_offset(plain, base)
 
     def holders(self, coordinate: Sequence[int]) -> tuple[int, ...]:
-        """The devices that hold the element at a coordinate.
+        """Return the devices that hold the element at a coordinate.
 
         Raises:
-            InvalidValueError: the coordinate lies outside the tensor.
+            InvalidValueError: the coordinate is outside the tensor.
 
         >>> distribute((8, 4), (2, 2), [Shard(0), Replicate()]).holders((5, 0))
         (2, 3)
@@ -186,7 +189,7 @@ class ShardedLayout:
         return tuple(sorted((first[..., None, None] + self._others).ravel().tolist()))
 
     def to_placements(self) -> tuple[Placement, ...]:
-        """Return one placement for each mesh mode, in the form of DTensor.
+        """Return one placement for each mesh mode, as DTensor has them.
 
         Raises:
             LayoutError: the object was made from a layout.
@@ -198,7 +201,7 @@ class ShardedLayout:
         return self.placements
 
     def digest(self) -> str:
-        """A string that identifies the distribution; every process computes the same one."""
+        """A string that identifies the distribution, the same in every process."""
         found = [f"{self.shape} {self.mesh_shape} {self.partial_devices} {self._replica_devices.tolist()}"]
         for dimension in self._dimensions:
             found.append(f"{dimension.devices.tolist()}")
@@ -216,7 +219,7 @@ class ShardedLayout:
         return hashlib.sha256("\n".join(found).encode()).hexdigest()
 
     def explain(self) -> str:
-        """List the contents of each of the first 12 devices."""
+        """Describe the part of each of the first 12 devices."""
         lines = [str(self)]
         for device in range(min(self.devices, SHOWN)):
             lines.append(f"  device {device}: {self.local_shape(device)} from {self.local_offset(device)}")
@@ -240,7 +243,7 @@ class ShardedLayout:
         return shortened(f"{self._made.func.__name__}({', '.join([*map(repr, self._made.args), *options])})", 300)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both were made with equal arguments."""
+        """Whether both distributions were made with equal arguments."""
         return self._arguments == other._arguments if isinstance(other, ShardedLayout) else NotImplemented
 
     def __hash__(self) -> int:
@@ -257,17 +260,17 @@ class ShardedLayout:
 
     @functools.cached_property
     def _replica_devices(self) -> Column:
-        """Offsets from the first device to its replicas, in increasing order."""
+        """Device offsets from the first device to its replicas, in increasing order."""
         return numpy.sort(_column(offsets(self.replicas)))
 
     @property
     def _others(self) -> Column:
-        """Offsets from the first device to each replica and each summand."""
+        """Device offsets from the first device to each replica and each summand."""
         return _column(self._replica_devices)[:, None] + numpy.array(self.partial_devices, numpy.int64)
 
     @functools.cached_property
     def _part_devices(self) -> Column:
-        """An array of the first device that holds each box; its axes are the parts of each dimension."""
+        """Array with the first device that holds each box; its axes count the parts of each dimension."""
         devices = numpy.zeros((), numpy.int64)
         for dimension in self._dimensions:
             devices = devices[..., None] + dimension.devices
@@ -275,7 +278,7 @@ class ShardedLayout:
 
     @functools.cached_property
     def _boxes(self) -> dict[int, list[tuple[int, ...]]]:
-        """Device -> for each of its boxes, the index of the part in each dimension."""
+        """Mapping from each device to its boxes, each given by the index of the part in each dimension."""
         devices = self._part_devices[..., None] + self._others.ravel()
         if devices.size > MOST_DEVICES:
             raise LayoutError(
@@ -292,8 +295,8 @@ class ShardedLayout:
         return self._boxes.get(expect_integer(device, "the device", 0, self.devices - 1), [])
 
     def _memory(self, box: tuple[int, ...]) -> tuple[list[Runs], ComposedLayout | None]:
-        """A device's indices in each dimension, with offsets and steps in its memory, and the swizzled layout that
-        follows these offsets."""
+        """Return a box's indices in each dimension with their offsets and steps in memory, and the swizzled layout that
+        is applied to these offsets, or None."""
         held = [dimension.runs(part) for dimension, part in zip(self._dimensions, box, strict=True)]
         if self._local is None:
             return held, None
@@ -327,14 +330,14 @@ def distribute(
 
     Args:
         shape: extents of the whole tensor.
-        mesh_shape: devices along each mode of the mesh.
+        mesh_shape: number of devices along each mode of the mesh.
         placements: `Shard`, `BlockCyclic`, `StridedShard`, `Zigzag`, `SectionedShard`, `Replicate`, `Partial`, or an
             object with `dim` and `pieces`.
-        order: the order of device numbers over the mesh: "row" (the last mode is the fastest) or "column".
-        uneven: the rule if several modes divide one dimension: "dtensor" divides the parts of the mode before, and
-            "jax" divides once, by the product.
+        order: the order of device numbers in the mesh: "row" (the last mode is the fastest) or "column".
+        uneven: the rule if several modes divide one dimension: "dtensor" divides the parts of the previous mode again,
+            and "jax" divides once, by the product of the modes' sizes.
         local: the layout of a device's part in its memory.
-        first: the modes of the mesh in the order in which they divide; None: in the order of the mesh.
+        first: the modes of the mesh in the order in which they divide; by default, the order of the mesh.
     Raises:
         InvalidValueError: a placement names a missing dimension, there is not one placement for each mode, or sections
             do not add up to the dimension.
@@ -388,7 +391,7 @@ def distribute(
 
 
 def at_offset(plain: Layout, base: int) -> Layout | ComposedLayout:
-    """The layout, moved by an offset."""
+    """Return the layout with an offset added."""
     return plain if base == 0 else ComposedLayout(Layout(1, 1), base, plain)
 
 
@@ -441,7 +444,7 @@ MOST_INDICES = 1 << 24
 
 
 def _dimension_of(mode: Layout) -> Dimension:
-    """Indices by device of a mode that gives (device, offset)."""
+    """Return the dimension of a mode that maps to (device, offset), with the indices of each device."""
     n = expect_integer(size(mode), "the size of a dimension")
     if n > MOST_INDICES:
         raise InvalidValueError(
@@ -479,7 +482,7 @@ def _no_pair(mode: Layout) -> InvalidTypeError:
 
 
 def _single_layout(made: ShardedLayout, steps: list[list[tuple[Division, int]]]) -> tuple[Layout | None, str]:
-    """The layout coordinate -> (device, offset), or the reason why there is none."""
+    """Return the layout coordinate -> (device, offset), or None and the reason why there is none."""
     local_shape = tuple([n // math.prod(d.parts for d, _ in found) for n, found in zip(made.shape, steps, strict=True)])
     shapes: list[Any] = []
     strides: list[Any] = []
@@ -503,7 +506,8 @@ def _single_layout(made: ShardedLayout, steps: list[list[tuple[Division, int]]])
 
 
 def _modes_of(n: int, steps: list[tuple[Division, int]], dim: int) -> tuple[list[tuple[int, int, int]], str]:
-    """Modes (extent, device stride or 0, stride in local indices) of a dimension, the fastest first."""
+    """Return modes (extent, device stride or 0, stride in local indices) of a dimension, the fastest first, or the
+    reason why there are none."""
     modes = [(n, 0, 1)] if n != 1 or not steps else []
     for (placement, parts), stride in steps:
         held = math.prod(extent for extent, device, _ in modes if not device)
@@ -525,8 +529,8 @@ def _modes_of(n: int, steps: list[tuple[Division, int]], dim: int) -> tuple[list
 
 
 def _split(modes: list[tuple[int, int, int]], block: int, parts: int, stride: int) -> list[tuple[int, int, int]]:
-    """Cut local modes after `block` local indices and again after block * parts; the modes in between move over
-    devices."""
+    """Split local modes after `block` local indices and again after block * parts; the modes in between become device
+    modes."""
     found: list[tuple[int, int, int]] = []
     at = 1  # local indices so far, before this cut
     inside = 1  # those that stay local

@@ -1,8 +1,8 @@
-"""Tensors in .safetensors files: their positions, checksums and equality; and new files, written atomically.
+"""Tensors in .safetensors files: map them, compare them and compute checksums; write new files atomically.
 
-The package safetensors reads the headers, and refuses files that break the format. It returns no offsets, but the
-format has no holes, so a tensor begins where the previous one ends. This module maps elements and writes headers
-itself, because the package needs whole tensors in memory, and a checkpoint does not fit.
+The package safetensors reads the headers, and rejects files that violate the format. It returns no offsets, but the
+format has no gaps, so a tensor begins where the previous tensor ends. This module maps elements and writes headers
+itself, because the package needs whole tensors in memory, and a checkpoint may not fit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ENDS = 4096
 
 @dataclass(slots=True)
 class Progress:
-    """The progress in bytes: `call` gets the bytes done and the total after every step."""
+    """Progress in bytes: after every step, `call` is called with the number of bytes done and the total number."""
 
     total: int
     call: Callable[[int, int], None] | None
@@ -59,23 +59,23 @@ class StoredTensor:
 
     @property
     def nbytes(self) -> int:
-        """The number of bytes in the file."""
+        """Number of bytes of the tensor in the file."""
         return math.prod(self.shape) * self.dtype.bits // 8
 
     def rows(self, first: int, count: int) -> StoredTensor:
-        """The `count` rows that begin at row `first`."""
+        """Return the `count` rows from row `first` on."""
         row = math.prod(self.shape[1:]) * self.dtype.bits // 8
         return replace(self, shape=(count, *self.shape[1:]), begin=self.begin + first * row)
 
     def mapped(self, mode: str = "r") -> NDArray[Any]:
-        """The elements, flat and mapped."""
+        """Return the elements as a flat array that is mapped from the file."""
         if not self.nbytes:
             return numpy.empty(0, self.dtype.numpy)
         count = math.prod(self.shape)
         return numpy.memmap(str(self.path), self.dtype.numpy, mode, self.begin, (count,))  # type: ignore[call-overload,no-any-return]
 
     def part(self, first: int, count: int) -> NDArray[numpy.uint8]:
-        """A range of the bytes, which stays mapped until it is dropped."""
+        """Return a range of the bytes, which stays mapped until the result is deleted."""
         return numpy.memmap(str(self.path), numpy.uint8, "r", self.begin + first, (count,))
 
 
@@ -88,7 +88,7 @@ class StoredFile:
 
 
 def stored_file(path: str | os.PathLike[str]) -> StoredFile:
-    """Read only the header of a .safetensors file.
+    """Open a .safetensors file; only its header is read.
 
     Raises:
         FileFormatError: the file does not exist, has another format, or has elements of an unsupported type.
@@ -126,12 +126,13 @@ def stored_file(path: str | os.PathLike[str]) -> StoredFile:
 
 
 def stored_tensors(path: str | os.PathLike[str]) -> dict[str, StoredTensor]:
-    """The tensors of a .safetensors file by name, in the order of the file. The errors are those of `stored_file`."""
+    """Return the tensors of a .safetensors file by name, in the order of the file. The errors are those of
+    `stored_file`."""
     return stored_file(path).tensors
 
 
 def header_bytes(tensors: Mapping[str, tuple[DType, Sequence[int]]], metadata: Mapping[str, str]) -> bytes:
-    """The first bytes of a .safetensors file whose tensors lie one after another in this order; metadata by key.
+    """Return the header of a .safetensors file that contains these tensors in this order, with this metadata.
 
     >>> header_bytes({"a": (as_dtype("uint8"), (2,))}, {})[8:].decode().strip()
     '{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}'
@@ -156,8 +157,8 @@ NewTensor = tuple[str, DType, Sequence[tuple[int, ...]]]
 def new_files(
     paths: Sequence[Path], tensors: Sequence[NewTensor], metadata: Sequence[Mapping[str, str]]
 ) -> Iterator[list[dict[str, StoredTensor]]]:
-    """Make files of the right length under temporary names; they are renamed at the end, and removed after an
-    exception.
+    """Create files of their final size under temporary names (a context manager). They are renamed at the end of the
+    block, or removed after an exception.
 
     Args:
         metadata: the metadata of each file.
@@ -189,9 +190,9 @@ def new_files(
 
 
 def equal_groups(shards: Mapping[int, StoredTensor]) -> list[list[int]]:
-    """The keys of byte-identical shards, in groups of two or more. Empty shards are in no group.
+    """Return groups of two or more keys whose shards are byte-identical. Empty shards are in no group.
 
-    Shards that differ at their ends are not read further.
+    Shards that differ at the start or the end are not read further.
     """
     likely: dict[tuple[Any, ...], list[int]] = {}
     for key, shard in shards.items():
@@ -235,11 +236,11 @@ _WORD = (1 << 64) - 1
 
 
 def checksum(side: ShardedLayout, shards: Sequence[StoredTensor], memory: int, first_row: int = 0) -> int:
-    """The checksum: the sum over all elements of the bits times an odd number that depends on the coordinate, modulo
-    2**64.
+    """Compute the checksum of a tensor: the sum, modulo 2**64, of each element's bits times an odd number that depends
+    on its coordinate.
 
     Args:
-        memory: bytes that are mapped and computed at once.
+        memory: number of bytes that are mapped and processed at a time.
         first_row: the row of the whole tensor at which this section begins, so that the sums of the sections add up to
             the sum of the whole.
     Raises:
@@ -261,7 +262,7 @@ def checksum(side: ShardedLayout, shards: Sequence[StoredTensor], memory: int, f
 
 
 def _weights(dim: int, indices: NDArray[numpy.int64]) -> NDArray[numpy.uint64]:
-    """An odd number for each index of a dimension, mixed as in splitmix64."""
+    """Return an odd number for each index of a dimension, mixed as in splitmix64."""
     offset = (dim + 1) * 0x9E3779B97F4A7C15 & _WORD
     z = (indices.astype(numpy.uint64) + numpy.uint64(offset)) * numpy.uint64(0xBF58476D1CE4E5B9)
     z ^= z >> numpy.uint64(31)
@@ -271,7 +272,7 @@ def _weights(dim: int, indices: NDArray[numpy.int64]) -> NDArray[numpy.uint64]:
 
 
 def _weighted(shard: StoredTensor, weights: list[NDArray[numpy.uint64]], memory: int) -> int:
-    """The weighted sum of a shard, a part of the rows at a time."""
+    """Return the weighted sum of a shard, computed for a part of the rows at a time."""
     size = shard.dtype.bits // 8
     words = max(1, size // 8)
     inner = numpy.ones(words, numpy.uint64) if words == 1 else _weights(63, numpy.arange(words))

@@ -1,4 +1,4 @@
-"""torch.distributed as a transport: one process for each device, over NCCL, gloo or another backend of a process
+"""Use torch.distributed as a transport: one process for each device, over NCCL, gloo or another backend of a process
 group."""
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from cute_py.mesh.transport import Transport
 
 
 class TorchTransport(Transport):
-    """Ranks of a process group of PyTorch: batched isend and irecv, and the store of the default group.
+    """Transport between the ranks of a PyTorch process group: batched isend and irecv, and the store of the default
+    group.
 
     Args:
-        group: a process group; None: the default group of all processes.
-        maps: whether ranks of one host may map each other's GPU memory; False: only messages.
+        group: a process group; by default, the group of all processes.
+        maps: whether ranks of one host may map each other's GPU memory; if False, they only exchange messages.
     Raises:
         DeviceError: torch.distributed is not initialised, or this process is not in the group.
     """
@@ -84,7 +85,8 @@ class TorchTransport(Transport):
 
 
 def _waited_for(works: Sequence[Any]) -> Callable[[], bool]:
-    """Whether gloo's messages have arrived. They complete only while a thread waits, so this class starts one."""
+    """Return a function that tests whether gloo's messages have arrived. They complete only while a thread waits for
+    them, so this function starts such a thread."""
     ended: list[Exception | None] = []
 
     def wait() -> None:
@@ -105,7 +107,7 @@ def _waited_for(works: Sequence[Any]) -> Callable[[], bool]:
 
 
 class TorchElements:
-    """PyTorch's tensors; messages are on `device`, parts may be on another."""
+    """Operations on PyTorch tensors; messages are on `device`, and parts may be on another device."""
 
     kind = "a torch tensor"
 

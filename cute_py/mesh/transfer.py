@@ -1,4 +1,4 @@
-"""One copy of a redistribution: two places in memory, and the modes that both sides walk."""
+"""One copy of a redistribution: an offset on each side, and the modes that both sides have in common."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Transfer:
         source_device, destination_device: numbers of devices.
         elements: the number of elements.
         source, destination: offsets of the first element, before a swizzle.
-        modes: the size of each mode and its strides on both sides, in elements; the longest runs come first.
+        modes: the size of each mode and its strides on both sides, in elements; the modes with the longest runs come
+            first.
         source_swizzle, destination_swizzle: the swizzled layout of a device's part, or None.
         adds: whether to add the elements to the values at the destination, instead of overwriting them.
 
@@ -63,17 +64,17 @@ class Transfer:
 
     @property
     def source_layout(self) -> Layout | ComposedLayout:
-        """Offsets in the memory of the source, in elements."""
+        """The layout of offsets in the memory of the source, in elements."""
         return _placed([(mode.size, mode.source) for mode in self.modes], self.source, self.source_swizzle)
 
     @property
     def destination_layout(self) -> Layout | ComposedLayout:
-        """Offsets in the memory of the destination, in elements; a coordinate means the same element as in
-        `source_layout`."""
+        """The layout of offsets in the memory of the destination, in elements; a coordinate refers to the same element
+        as in `source_layout`."""
         return _placed([(m.size, m.destination) for m in self.modes], self.destination, self.destination_swizzle)
 
     def pieces(self, small: Callable[[Transfer], bool]) -> Iterator[Transfer]:
-        """Split the transfer into parts that are `small`, by halving its last mode repeatedly."""
+        """Split the transfer into parts for which `small` returns True, by repeatedly halving its last mode."""
         if self.elements <= 1 or small(self):
             yield self
             return
@@ -111,7 +112,8 @@ def transfer_of(
     ends: tuple[ComposedLayout | None, ComposedLayout | None],
     adds: bool,
 ) -> Transfer:
-    """Make the transfer of one segment of each dimension; `ends` are the swizzled layouts of both sides, or None."""
+    """Make the transfer for one segment of each dimension; `ends` contains the swizzled layout of each side, or
+    None."""
     modes = merged([mode for segment in chosen for mode in segment.modes])
     return Transfer(
         source,
@@ -126,20 +128,20 @@ def transfer_of(
 
 
 class Plan(Protocol):
-    """Interface of a redistribution for the backends that run it."""
+    """The interface of a redistribution that its backends use."""
 
     source: ShardedLayout
     destination: ShardedLayout
     dtype: DType
 
     def groups(self, device: int | None = None, source: int | None = None) -> Iterator[list[Transfer]]:
-        """The copies to a device, or to all devices.
+        """Iterate over the copies to a device, or to all devices, in groups.
 
-        The copies of summands that are added form a group, in the order of devices. With `source`, only the groups that
-        include this device.
+        The copies of summands that are added form a group, in the order of devices. With `source`, it yields only the
+        groups that include this device.
         """
         ...
 
     def digest(self) -> str:
-        """A string that identifies the redistribution; every process computes the same one."""
+        """A string that identifies the redistribution, the same in every process."""
         ...

@@ -11,7 +11,7 @@ from cute_py.mesh.host import Elements, NumpyElements
 
 
 class Transport(ABC):
-    """Messages between ranks, and a store of strings that all ranks read and write.
+    """Interface for messages between ranks, and for a store of strings that all ranks read and write.
 
     A redistribution uses the store to agree on its plan and to find lost ranks, and moves data in messages. The
     messages of a pair of ranks must arrive in the order in which they are sent. `TorchTransport` uses
@@ -31,21 +31,22 @@ class Transport(ABC):
 
     @abstractmethod
     def get(self, key: str) -> str | None:
-        """The value of a key, or None if it has no value. Returns at once."""
+        """Return the value of a key, or None if it has no value. The call does not block."""
 
     @abstractmethod
     def start(self, sends: Mapping[int, Any], receives: Mapping[int, Any]) -> Callable[[], bool]:
-        """Begin to send flat arrays to ranks, and to receive from ranks into flat arrays.
+        """Start to send flat arrays to ranks, and to receive flat arrays from ranks.
 
         Returns:
-            A function that returns at once, and returns True when all of it is sent and received. It may raise any
-            exception of its library for a lost connection.
+            A function that does not block, and returns True when everything has been sent and received. It may raise
+                any exception of its library if the connection is lost.
         """
 
     @abstractmethod
     def abort(self) -> None:
-        """Cancel pending messages; nothing is sent afterwards. It may be called twice, and must not block."""
+        """Cancel pending messages; nothing is sent afterwards. The method may be called twice, and must not block."""
 
     def elements(self, dtype: DType) -> Elements:
-        """The arrays that the transport moves: numpy's, unless a class overrides this."""
+        """Return the operations on the arrays that the transport moves: numpy arrays, unless a class overrides this
+        method."""
         return NumpyElements(dtype)

@@ -1,12 +1,12 @@
-"""Named placements of weights: the ways in which tensor parallelism divides a weight (outputs, inputs) over ranks.
+"""Named placements of weights: how tensor parallelism divides a weight (outputs, inputs) over ranks.
 
-    "row-parallel"                                        one row of `NAMED_PLACEMENTS`, or
+    "row-parallel"                                        a row of `NAMED_PLACEMENTS`, or
     "fused-qkv(heads=32, kv_heads=4, head_dim=128)"       a row with its arguments, or
     "Shard(0)"                                            a placement of `cute_py.mesh`, as Python writes it
 
 A fused weight has sections: first the rows of Q, then the rows of K, then the rows of V. A rank holds a part of each
-section, one below the other. A section consists of rows, and may be cut only into a fixed number of pieces. A section
-of 4 KV heads over 8 ranks is cut into 4, and two neighbouring ranks hold the same piece, as in vLLM and Megatron-LM.
+section, stacked by rows. A section with heads can be cut only between heads. For example, a section of 4 KV heads over
+8 ranks is cut into 4 pieces, and two consecutive ranks hold the same piece, as in vLLM and Megatron-LM.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from cute_py.mesh.placements import KINDS, Placement, Replicate, SectionedShard,
 
 @record
 class Section:
-    """Rows of a fused weight that are divided over the ranks separately.
+    """A section of a fused weight: rows that are divided over the ranks separately.
 
     Attributes: `label` names the section; `rows` is the number of rows of the whole weight. `heads` is the number of
-        heads, which are not cut (0: any row may be cut). `repeats`: whether several ranks hold the same head if there
-        are more ranks than heads.
+        heads, which are not cut (0: the section can be cut between any rows). `repeats` is whether several ranks hold
+        the same head if there are more ranks than heads.
     """
 
     label: str
@@ -36,11 +36,11 @@ class Section:
     repeats: bool = False
 
     def over(self, ranks: int) -> tuple[tuple[int, ...], tuple[Placement, ...]]:
-        """The mesh that replaces a mode of `ranks` ranks, and its placements.
+        """Return the mesh that replaces a mode of `ranks` ranks for this section, and its placements.
 
         Raises:
-            InvalidValueError: the number of heads does not divide the number of ranks, nor the number of ranks the
-                number of heads.
+            InvalidValueError: the number of heads is not a multiple of the ranks. With `repeats`, it may also be a
+                divisor of the ranks.
 
         >>> Section("k", 512, heads=4, repeats=True).over(8)
         ((4, 2), (Shard(dim=0), Replicate()))
@@ -55,37 +55,37 @@ class Section:
 
 @record
 class GateUp:
-    """Two sections of equal size: gate and up."""
+    """A fused weight with two sections of equal size: gate and up."""
 
     def whole_rows(self, held: Sequence[int]) -> int:
-        """Rows of the whole weight, from the rows that each rank of the mode holds."""
+        """Return the number of rows of the whole weight, from the numbers of rows that the ranks of the mode hold."""
         return sum(held)
 
     def sections(self, rows: int) -> tuple[Section, ...]:
-        """Its sections, in order."""
+        """Return the sections of the weight, in order."""
         return Section("gate", rows // 2), Section("up", rows - rows // 2)
 
 
 @record
 class Sections:
-    """Sections of the given numbers of rows: `SectionedShard(0, rows)`."""
+    """A fused weight with sections of the given numbers of rows: `SectionedShard(0, rows)`."""
 
     rows: tuple[int, ...]
 
     def whole_rows(self, held: Sequence[int]) -> int:
-        """Rows of the whole weight, from the rows that each rank of the mode holds."""
+        """Return the number of rows of the whole weight, from the numbers of rows that the ranks of the mode hold."""
         return sum(held)
 
     def sections(self, rows: int) -> tuple[Section, ...]:
-        """Its sections, in order."""
+        """Return the sections of the weight, in order."""
         SectionedShard(0, self.rows).pieces(rows, 1, 0)  # refuses sections that don't add up to the rows
         return tuple([Section(f"section {i}", n) for i, n in enumerate(self.rows)])
 
 
 @record
 class FusedQkv:
-    """Three sections: the heads of Q, of K and of V. A head has `head_dim` rows; None: computed from the rows of a
-    rank.
+    """A fused weight with three sections: the heads of Q, of K and of V. A head has `head_dim` rows; by default, the
+    number is computed from the rows of a rank.
 
     >>> fused = FusedQkv(32, 4, 128)
     >>> fused.whole_rows([768] * 8), [section.rows for section in fused.sections(5120)]
@@ -97,21 +97,21 @@ class FusedQkv:
     head_dim: int | None = None
 
     def whole_rows(self, held: Sequence[int]) -> int:
-        """Rows of the whole weight, from the rows that each rank of the mode holds."""
+        """Return the number of rows of the whole weight, from the numbers of rows that the ranks of the mode hold."""
         ranks = len(held)
         q, kv = self._over(ranks)
         size = _head_dim(held[0], q + 2 * kv, self.head_dim, f"{q} + 2 x {kv} heads of a rank")
         return (self.heads + 2 * self.kv_heads) * size
 
     def sections(self, rows: int) -> tuple[Section, ...]:
-        """Its sections, in order."""
+        """Return the sections of the weight, in order."""
         heads = self.heads + 2 * self.kv_heads
         size = _head_dim(rows, heads, self.head_dim, f"{self.heads} + 2 x {self.kv_heads} heads")
         kv = [Section(label, self.kv_heads * size, self.kv_heads, True) for label in ("k", "v")]
         return Section("q", self.heads * size, self.heads), *kv
 
     def _over(self, ranks: int) -> tuple[int, int]:
-        """The number of Q heads and of K heads of a rank."""
+        """Return the number of Q heads and the number of K heads of a rank."""
         for section in (Section("q", 0, self.heads), Section("k", 0, self.kv_heads, True)):
             section.over(ranks)
         return self.heads // ranks, max(1, self.kv_heads // ranks)
@@ -119,19 +119,19 @@ class FusedQkv:
 
 @record
 class KvHeads:
-    """One section, the heads of K or of V."""
+    """A weight with one section: the heads of K or of V."""
 
     kv_heads: int
     head_dim: int | None = None
 
     def whole_rows(self, held: Sequence[int]) -> int:
-        """Rows of the whole weight, from the rows that each rank of the mode holds."""
+        """Return the number of rows of the whole weight, from the numbers of rows that the ranks of the mode hold."""
         Section("kv", 0, self.kv_heads, True).over(len(held))
         mine = max(1, self.kv_heads // len(held))
         return self.kv_heads * _head_dim(held[0], mine, self.head_dim, f"{counted(mine, 'head')} of a rank")
 
     def sections(self, rows: int) -> tuple[Section, ...]:
-        """Its sections, in order."""
+        """Return the sections of the weight, in order."""
         _head_dim(rows, self.kv_heads, self.head_dim, counted(self.kv_heads, "head"))
         return (Section("kv", rows, self.kv_heads, True),)
 
@@ -151,7 +151,7 @@ def _head_dim(rows: int, heads: int, head_dim: int | None, what: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class NamedPlacement:
-    """A name, its arguments as a plan writes them, its meaning, and the placement that it makes."""
+    """A named placement: its name, its arguments as written in a plan, its meaning, and the placement that it makes."""
 
     name: str
     arguments: str
@@ -166,7 +166,7 @@ class NamedPlacement:
 
     @property
     def form(self) -> str:
-        """The placement as a plan writes it."""
+        """The placement as it is written in a plan."""
         return f"{self.name}({self.arguments})" if self.arguments else self.name
 
 
@@ -217,7 +217,7 @@ def parse_weight_placement(text: str, rank: int, what: str = "a placement") -> W
     notation.
 
     Raises:
-        InvalidValueError: the name does not exist, or does not take the arguments.
+        InvalidValueError: the name does not exist, or does not accept the arguments.
 
     >>> parse_weight_placement("row-parallel", 2), parse_weight_placement("fused-qkv(32, 8)", 2)
     (Shard(dim=1), FusedQkv(heads=32, kv_heads=8, head_dim=None))
@@ -260,7 +260,7 @@ def _arguments(row: NamedPlacement, text: str | None, what: str) -> dict[str, in
 
 
 def listed_placements(width: int = 78) -> str:
-    """The table as text for `--help`: each form, with its meaning below it."""
+    """Return the table of placements as text for `--help`: each form, with its meaning below it."""
     import textwrap
 
     lines = []

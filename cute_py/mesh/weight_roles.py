@@ -1,8 +1,9 @@
-"""The placement that the name of a weight implies, and a check that the shapes agree.
+"""Derive the placement of a weight from its name, and check whether the shapes agree.
 
-A row of `ROLES` gives the module's name, the dimensions of its whole weight in the model's sizes, and the divisions
-that tensor parallelism uses for it. The sizes come from the checkpoint: each weight is joined once according to the
-plan and once according to its role, and each result votes for its sizes. The value with the most votes counts as known.
+A row of `ROLES` contains the module's name, the dimensions of its whole weight in terms of the model's sizes, and the
+divisions that tensor parallelism uses for it. The sizes come from the checkpoint: the shape of each whole weight is
+computed once according to the plan and once according to its role, and each result votes for its sizes. The value with
+the most votes counts as known.
 
     the plan divides as the role does          judged by name; by shape if the sizes are known
     the plan differs, and only its             judged by shape: the checkpoint is not divided as in tensor
@@ -27,7 +28,7 @@ WHOLE, ROWS, COLUMNS, GATE_UP, QKV, KV_HEADS = "whole", "rows", "columns", "gate
 """Divisions: which part of a weight a rank holds."""
 
 ONE_DEVICE, SEVERAL = "one device", "several modes"
-"""In place of a division: the mesh has one device, or several of its modes divide the weight."""
+"""Values that replace a division: the mesh has one device, or several of its modes divide the weight."""
 
 QKV_COLUMNS = "q, k and v by columns"
 """Division of a weight (inputs, outputs), as in GPT-2's Conv1D."""
@@ -39,7 +40,7 @@ HIDDEN, QUERY, KEY, INTERMEDIATE, VOCABULARY = "hidden", "query rows", "key rows
 QUERY_RANK, KEY_RANK = "rank of the query", "rank of keys and values"
 
 _PER_MODEL = (HIDDEN, VOCABULARY)
-"""Sizes that all layers share; the others are those of one module."""
+"""Sizes that all layers share; all other sizes belong to one module."""
 
 TWICE = "2 x intermediate"
 FUSED = "query + 2 x key rows"
@@ -47,7 +48,7 @@ FUSED = "query + 2 x key rows"
 
 @dataclass(frozen=True, slots=True)
 class WeightRole:
-    """One row: names of a module, the sizes of its weight, and how tensor parallelism divides it."""
+    """A row of `ROLES`: names of a module, the sizes of its weight, and how tensor parallelism divides it."""
 
     modules: tuple[str, ...]
     sizes: tuple[str, ...]
@@ -57,7 +58,7 @@ class WeightRole:
     """Divisions in use; hints suggest the first."""
 
     placement: str
-    """The first division as a plan writes it."""
+    """The placement for the first division, as it is written in a plan."""
 
     source: str
     biased: bool = True
@@ -67,11 +68,11 @@ class WeightRole:
     """Whether a plan that divides other weights must divide this one too."""
 
     note: str = ""
-    """Why the name alone does not decide."""
+    """The reason why the name alone does not determine the division."""
 
     @property
     def kind(self) -> str:
-        """The name in messages: the placement, and the name of a module."""
+        """The role's name in messages: the placement, and the name of a module."""
         return f"a {self.placement.partition('(')[0]} weight ({self.modules[0]})"
 
 
@@ -175,7 +176,7 @@ _ROLE_OF: Mapping[str, WeightRole] = {module: role for role in ROLES for module 
 
 
 def role_of(name: str) -> WeightRole | None:
-    """The role of a tensor's name; None if no row has the name.
+    """Return the role of a tensor by its name; None if no row has the name.
 
     >>> role_of("model.layers.0.mlp.down_proj.weight").placement
     'row-parallel'
@@ -201,7 +202,7 @@ def role_of(name: str) -> WeightRole | None:
 
 
 def division_of(placement: WeightPlacement, shape: Sequence[int]) -> str:
-    """The part of a weight with this shape that a rank holds: one of the divisions of this module, or another
+    """Return which part of a weight with this shape a rank holds: one of the divisions of this module, or another
     string."""
     if isinstance(placement, Replicate):
         return WHOLE
@@ -225,11 +226,12 @@ def division_of(placement: WeightPlacement, shape: Sequence[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """A tensor of the checkpoint, as input of the judgement.
+    """A tensor of the checkpoint, as the input of `judge`.
 
     Attributes: `shape`, the shape of the whole tensor according to the plan; `local`, the shape of the shard of device
-        0; `ranks`, the ranks of the only mode of the source that divides it or could (0: several modes); `here` and
-        `there`, the divisions of source and destination; `sections`, the rows of a fused weight, by label.
+        0; `ranks`, the number of ranks of the only source mode that divides the tensor or could divide it (0: several
+        modes); `here` and `there`, the divisions of source and destination; `sections`, the rows of a fused weight, by
+        label.
     """
 
     name: str
@@ -255,7 +257,7 @@ _Size = tuple[str, str]
 
 
 def judge(weights: Sequence[Weight]) -> list[Judgement]:
-    """Judge the placements by names and shapes, one judgement for each weight."""
+    """Judge the placements of weights by names and shapes; return one judgement for each weight."""
     scopes = _Scopes([one.name for one in weights])
     roles = [role_of(one.name) for one in weights]
     votes: dict[_Size, Counter[int]] = {}
@@ -277,7 +279,8 @@ def judge(weights: Sequence[Weight]) -> list[Judgement]:
 
 
 def _is_by_rows(weight: Weight, role: WeightRole, known: Mapping[_Size, int], scopes: _Scopes) -> bool:
-    """Whether a weight that tensor parallelism divides by columns is divided by rows, as its shape shows."""
+    """Whether the shape of a weight shows that it is divided by rows, although tensor parallelism divides it by
+    columns."""
     assumed = _assumed(weight, role)
     if weight.here != ROWS or role.divisions[0] != COLUMNS or assumed is None:
         return False
@@ -286,13 +289,14 @@ def _is_by_rows(weight: Weight, role: WeightRole, known: Mapping[_Size, int], sc
 
 
 class _Scopes:
-    """Which weights share a size: those of one module, or those of one stack of layers and what surrounds it."""
+    """The scope in which weights share a size: one module, or one stack of layers and the weights around it."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._stacks = list(dict.fromkeys(stack for name in names if (stack := _stack(name)) is not None))
 
     def of(self, name: str, size: str) -> str:
-        """The scope of a size of a weight; weights without a layer belong to the stack whose name is nearest."""
+        """Return the scope of a size of a weight. A weight outside layers belongs to the stack with the most similar
+        name."""
         if size not in _PER_MODEL:
             return name.rpartition(".")[0].rpartition(".")[0]
         own = _stack(name)
@@ -303,14 +307,14 @@ class _Scopes:
 
 
 def _stack(name: str) -> str | None:
-    """The name up to the index of the layer."""
+    """Return the name up to the index of the layer; None if the name has no index."""
     parts = name.split(".")
     numbers = [i for i, part in enumerate(parts) if part.isascii() and part.isdigit()]
     return ".".join(parts[: numbers[0]]) if numbers else None
 
 
 def _common(name: str, stack: str) -> int:
-    """Number of leading words that two names share."""
+    """Return the number of leading components that two names have in common."""
     count = 0
     for one, other in zip(name.split("."), stack.split("."), strict=False):
         if one != other:
@@ -320,7 +324,7 @@ def _common(name: str, stack: str) -> int:
 
 
 def _winner(counter: Counter[int]) -> int | None:
-    """The value with the most votes of weights, at least two."""
+    """Return the value with the most votes, if it has at least two; otherwise None."""
     first, *others = [*counter.most_common(2), (0, 0)]
     return first[0] if first[1] > max(1, others[0][1]) else None
 
@@ -328,7 +332,7 @@ def _winner(counter: Counter[int]) -> int | None:
 def _sizes(
     role: WeightRole, shape: Sequence[int], sections: Mapping[str, int], name: str, scopes: _Scopes
 ) -> Iterator[tuple[_Size, int]]:
-    """The sizes that a shape of the whole weight leads to."""
+    """Yield the sizes that follow from a shape of the whole weight."""
     for size, value in zip(role.sizes, shape, strict=True):
         if size == TWICE:
             yield (scopes.of(name, INTERMEDIATE), INTERMEDIATE), value // 2
@@ -341,7 +345,8 @@ def _sizes(
 
 
 def _assumed(weight: Weight, role: WeightRole) -> tuple[int, ...] | None:
-    """The shape of the whole weight if its shards were divided as the role says; None: unknown, or as the plan says."""
+    """Return the shape of the whole weight if its shards were divided according to the role; None if it is unknown, or
+    the plan divides in this way."""
     if weight.here in role.divisions or not weight.ranks or len(role.sizes) != len(weight.local):
         return None
     division, local = role.divisions[0], list(weight.local)
@@ -407,7 +412,7 @@ def _judged(
 
 
 def _destination_fits(weight: Weight, role: WeightRole, confirmed: bool, destination_divides: bool) -> bool:
-    """Whether the destination divides as the role or the source does, or does not divide at all."""
+    """Whether the destination divides a weight as the role or the source does, or does not divide it at all."""
     if weight.there in (weight.here, ONE_DEVICE, SEVERAL) or weight.there in role.divisions:
         return True
     return weight.there == WHOLE and not (destination_divides and role.usually_divided)
@@ -425,7 +430,7 @@ def _contradictions(
     known: Mapping[_Size, int],
     scopes: _Scopes,
 ) -> list[str]:
-    """The sizes of a shape that contradict the other weights."""
+    """Return the sizes of a shape that contradict the other weights."""
     return [
         f"{size[1]} = {value}; other weights have {known[size]}"
         for size, value in _sizes(role, shape, sections, name, scopes)
@@ -434,7 +439,8 @@ def _contradictions(
 
 
 def _offers(weight: Weight, role: WeightRole, known: Mapping[_Size, int], scopes: _Scopes) -> tuple[str, ...]:
-    """The placement of the role; for fused rows also with the numbers of rows, if the other weights give them."""
+    """Return the placement of the role; for fused rows, also a placement with the numbers of rows, if other weights
+    determine them."""
     query = known.get((scopes.of(weight.name, QUERY), QUERY)) if role.divisions[0] == QKV else None
     rest = weight.shape[0] - query if query is not None else 0
     if query is None or rest <= 0 or rest % 2:

@@ -1,10 +1,10 @@
-"""Find argument lists in a text: the closing bracket, and the parts between commas."""
+"""Find the closing bracket of an argument list in a string, and split the list at its commas."""
 
 from __future__ import annotations
 
 
 def split_operands(text: str) -> list[str]:
-    """Split a text at commas outside brackets and braces.
+    """Split a string at the commas outside brackets and braces.
 
     >>> split_operands("[%rd1, {%r1, %r2}], 4")
     ['[%rd1, {%r1, %r2}]', '4']
@@ -25,8 +25,8 @@ def split_operands(text: str) -> list[str]:
 
 
 def matching_bracket(text: str, begin: int, most: int = 4000) -> int:
-    """The index at which the bracket that opens at `begin` closes, or the end of the text. A quoted string counts as
-    one character.
+    """Return the index of the bracket that closes an argument list starting at `begin`, or the end of the string.
+    Brackets in quotes are ignored.
 
     >>> matching_bracket("f(a[1], (2)) + 1", 2)
     11

@@ -1,4 +1,4 @@
-"""C++ types in the output of a compiler, as CuTe prints their values: `cute::C<8>` is `_8`."""
+"""Convert C++ types in a compiler's output to the text that CuTe prints for their values: `cute::C<8>` to `_8`."""
 
 from __future__ import annotations
 
@@ -33,9 +33,13 @@ _NAME: Final = re.compile(
 )
 
 
+_CAST: Final = re.compile(r"\(\w{1,80}\)(-?[0-9]{1,40})")
+"""A number with its type, as demanglers print it: (int)3."""
+
+
 def spelled_type(spelled: str) -> str:
-    """The text of a C++ type, as CuTe prints its value: a static number is `_4`, and a number that is known only at run
-    time is `?`.
+    """Return the text that CuTe prints for the value of a C++ type: `_4` for a static number, and `?` for a number that
+    is known only at run time.
 
     >>> spelled_type("cute::Layout<cute::tuple<cute::C<8>, int>, cute::tuple<cute::_1, cute::_8>>")
     '(_8,?):(_1,_8)'
@@ -44,14 +48,14 @@ def spelled_type(spelled: str) -> str:
 
 
 class _Types:
-    """A type and the position of the reader in it."""
+    """A reader of the text of a C++ type, and its current position."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
 
     def value(self, depth: int) -> str:
-        """Read the type at the current position."""
+        """Read the type at the current position, and return its text."""
         name = ""
         if pack := _PACK.match(self.text, self.at):
             self.at = pack.end() - 1
@@ -74,9 +78,11 @@ class _Types:
 
 
 def _shown(name: str, arguments: list[str]) -> str:
-    """One type, from its name and its arguments."""
+    """Return the text of a type, given its name and its arguments, which were already converted."""
     if not name:
         return ",".join(arguments)
+    if number := _CAST.fullmatch(name):
+        return number[1]
     if (shown := _of_layouts(name, arguments) or _of_memory(name, arguments) or _WORDS.get(name)) is not None:
         return shown
     if not arguments and _RUN_TIME_TYPES.issuperset(name.split()):
@@ -85,11 +91,11 @@ def _shown(name: str, arguments: list[str]) -> str:
 
 
 def _of_layouts(name: str, arguments: list[str]) -> str | None:
-    """A number, a tuple, a layout or a part of one, as CuTe prints it."""
+    """Return CuTe's text of a number, a tuple, a layout or a part of a layout; None for any other type."""
     if name in _TUPLES:
         return f"({','.join(arguments)})"
     if name in _CONSTANTS and arguments:
-        number = re.sub(r"\(\w{1,80}\)|[uUlL]{1,100}$", "", arguments[-1])
+        number = re.sub(r"[uUlL]{1,100}$", "", arguments[-1])
         return f"_{number}" if re.fullmatch(r"-?[0-9]+", number) else "?"
     if name == "Layout" and len(arguments) in (1, 2):
         return ":".join(arguments)
@@ -102,7 +108,7 @@ def _of_layouts(name: str, arguments: list[str]) -> str | None:
 
 
 def _of_memory(name: str, arguments: list[str]) -> str | None:
-    """A pointer, an engine or a tensor, as CuTe prints it."""
+    """Return CuTe's text of a pointer, an engine or a tensor; None for any other type."""
     if not arguments:
         return None
     if name == "smem_ptr_flag_bits":
@@ -115,8 +121,8 @@ def _of_memory(name: str, arguments: list[str]) -> str | None:
 
 
 def bindings(text: str) -> dict[str, str]:
-    """The template arguments after `[with`, as a mapping of names to types as written. Commas (nvcc) or semicolons
-    (g++) separate them."""
+    """Return the template arguments after `[with` as a mapping from names to the text of their types. Commas (nvcc) or
+    semicolons (g++) separate the arguments."""
     found: dict[str, str] = {}
     for head in islice(BINDINGS.finditer(text), 1):
         depth, begin, parts = 0, head.end(), []
@@ -139,7 +145,7 @@ def bindings(text: str) -> dict[str, str]:
 
 
 def type_end(text: str, begin: int) -> int | None:
-    """The index after the `>` that closes the template arguments that begin here."""
+    """Return the index after the `>` that closes the template arguments that begin at this position."""
     depth = 1
     for i in range(begin, min(len(text), begin + MOST_TYPES)):
         depth += (text[i] == "<") - (text[i] == ">" and text[i - 1] != "-")

@@ -1,12 +1,12 @@
 """Convert objects to and from the printed forms of CuTe DSL.
 
-    here, and C++                                 CuTe DSL
+    cute_py and CuTe C++                          CuTe DSL
     ((_4,_8),(_2,_2)):((_32,_1),(_16,_8))         ((4,8),(2,2)):((32,1),(16,8))
     Sw<3,3,3> o _0 o (_8,_64):(_64,_1)            S<3,3,3> o 0 o (8,64):(64,1)
     TiledCopy, Tiler_MN: (_32,_64)                Tiled Copy, Tiler MN: (32:1,64:1)
 
-A number that the DSL prints is static. It prints `?` for a number that is known only at run time, which can't be read
-back. The DSL prints neither a copy atom's reference layout nor the sign of integers.
+The DSL prints static numbers, and `?` for a number that is known only at run time; cute_py can't read a `?`. The DSL
+prints neither the reference layout of a copy atom nor whether an integer type is signed.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _NAMED: Final = re.compile(r"(float|int)([0-9]+)(?:_(\w+))?")
 
 
 def to_dsl(thing: DslObject) -> str:
-    """The text that CuTe DSL prints for the same object.
+    """Return the text that CuTe DSL prints for the same object.
 
     Args:
         thing: a layout, a swizzled layout (in elements), an atom or a tiled operation, with only static numbers.
     Raises:
-        LayoutError: CuTe DSL can't express an unsigned type, a type without a name, or a number that is
-            known only at run time.
+        LayoutError: the object has an unsigned type, a type without a name in CuTe DSL, or a run-time number, which
+            CuTe DSL can't express.
         InvalidTypeError: the object is of another kind.
 
     >>> print(to_dsl(static(Layout(((4, 8), 2), ((16, 1), 8)))))
@@ -68,7 +68,7 @@ def _layout(layout: Layout | ComposedLayout) -> str:
 
 
 def _tile(part: Tiler) -> str:
-    """A tile as CuTe DSL prints it: an extent is a layout there."""
+    """Return the text that CuTe DSL prints for a tile, in which an extent is printed as a layout."""
     if part is None:
         return "_"
     return _layout(part if isinstance(part, Layout) else Layout(part))
@@ -103,7 +103,7 @@ def _copy(thing: CopyAtom | TiledCopy) -> str:
 
 
 def type_name(element: ElementType | None) -> str:
-    """The name of an element type in CuTe DSL's texts.
+    """Return the name by which CuTe DSL prints an element type.
 
     Raises:
         LayoutError: the type has no name, or shares it with another type.
@@ -127,11 +127,11 @@ def type_name(element: ElementType | None) -> str:
 
 
 def from_dsl(text: str, *, dtype: DTypeLike | None = None) -> DslObject:
-    """Return the object for a text that CuTe DSL printed; its numbers are static.
+    """Return the object that CuTe DSL printed as `text`; its numbers are static.
 
     Args:
-        dtype: the type of A of an MMA. The text has no types, so the default is the first MMA of CuTe with these
-            layouts.
+        dtype: the element type of A of an MMA. The text has no types; by default, the result is the first MMA of CuTe
+            with these layouts.
     Raises:
         ParseError: the text has another form, or a `?`.
         InvalidTypeError: the text describes another object, such as a tensor; use `parse`.

@@ -2,11 +2,11 @@
 
     2*M + 1     Min(K, 64 // N)     Mod(N, 4)**2     floor(N/8)
 
-Python's own parser makes the tree, and this module walks it. Work of sympy that may exceed the size of the text is
-bounded by the size of the result: integers by 2**128, exponents of symbols by `MAX_EXPONENT`, and operands of `//`,
-`%`, Min, Max, floor and similar functions by their number of expanded terms, because sympy looks for common factors of
-operands. The same holds for bases of powers, because sympy looks for their sign. Min and Max of many terms, or deeply
-nested, are not evaluated: sympy compares every pair of terms.
+Python's parser makes a syntax tree, and this module converts it to a sympy expression. Where sympy's work may exceed
+the length of the text, the module limits the operands: integers to 2**128, exponents of symbols to `MAX_EXPONENT`, and
+the operands of `//`, `%`, Min, Max, floor and similar functions to a number of expanded terms, because sympy looks for
+common factors of operands. The same limit applies to bases of powers, because sympy looks for their sign. Min and Max
+of many terms, or deeply nested ones, are not evaluated, because sympy compares every pair of terms.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FUNCTIONS: Final = ("Min", "Max", "floor", "ceiling", "Mod", "Abs")
 
 
 class _Read(NamedTuple):
-    """An expression, a bound on its terms after expansion, and its nested levels of functions."""
+    """An expression, an upper bound on its number of terms after expansion, and its levels of nested functions."""
 
     value: sympy.Expr
     terms: int
@@ -73,10 +73,10 @@ def checked_symbols(symbols: Symbols) -> dict[str, sympy.Expr]:
 
 
 def read_expression(text: str, symbols: Symbols) -> Value:
-    """Read an integer or sympy expression from a text of at most `MAX_CHARACTERS` characters.
+    """Read an integer or sympy expression from a string of at most `MAX_CHARACTERS` characters.
 
     Raises:
-        InvalidValueError: the text is not an expression, or exceeds a bound; the message says which.
+        InvalidValueError: the text is not an expression, or exceeds a limit, which the message names.
 
     >>> read_expression("2*(M + 1) - M", {})
     M + 2
@@ -107,8 +107,7 @@ def read_expression(text: str, symbols: Symbols) -> Value:
 
 
 def _check_depth(expression: sympy.Expr) -> None:
-    """Refuse an expression that is nested deeper than sympy can print. The check goes level by level, because it must
-    not recurse either."""
+    """Refuse an expression that is nested deeper than sympy can print. The check works by levels, without recursion."""
     level = [expression]
     for _ in range(MAX_DEPTH):
         level = list({part for node in level for part in node.args})
@@ -118,7 +117,7 @@ def _check_depth(expression: sympy.Expr) -> None:
 
 
 class _Reader:
-    """Convert Python's syntax tree to a sympy expression, and bound sympy's work at each node."""
+    """Convert Python's syntax tree to a sympy expression, and limit sympy's work at each node."""
 
     def __init__(self, symbols: Symbols) -> None:
         import sympy
@@ -167,8 +166,8 @@ class _Reader:
     def chain(
         self, node: ast.expr, kinds: tuple[type, ...], second: type, opposite: Callable[[sympy.Expr], sympy.Expr]
     ) -> list[_Read]:
-        """The parts of a + b - c + ..., or of a * b / c * ..., in one step, because adding them one by one would
-        rebuild the sum each time."""
+        """Return all terms of a + b - c + ..., or all factors of a * b / c * ..., so that the caller combines them at
+        once. Adding them one by one would rebuild the sum each time."""
         parts = []
         while isinstance(node, ast.BinOp) and isinstance(node.op, kinds):
             part = self.read(node.right)
@@ -219,13 +218,13 @@ class _Reader:
         return _Read(make(*values), large, levels + 1)
 
     def as_written(self, kind: type[sympy.Expr], values: list[sympy.Expr]) -> sympy.Expr:
-        """Make Min or Max of these terms; compare only the numbers."""
+        """Make Min or Max of these terms without evaluation, except that the numbers among them are compared."""
         numbers = [v for v in values if v.is_number]
         others = [v for v in values if not v.is_number]
         return kind(*others, *([kind(*numbers)] if numbers else []), evaluate=False)
 
     def bounded(self, read: _Read) -> _Read:
-        """Return the reading if its numbers are at most 2**128 and its exponents at most `MAX_EXPONENT`."""
+        """Return `read` if its numbers are at most 2**128 and its exponents at most `MAX_EXPONENT`; otherwise raise."""
         for part in (read.value, *read.value.args):
             if part.is_Rational and max(abs(part.p), part.q) > MAX_INTEGER:
                 shown = integer_text(int(part.p if abs(part.p) > MAX_INTEGER else part.q))

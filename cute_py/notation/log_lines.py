@@ -1,4 +1,4 @@
-"""Restore a text as its program printed it: remove the marks that terminals, logs, quotations and mail add."""
+"""Restore the output of a program: remove what terminals, logs, quotations and mail added to it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PREFIXES: Final = tuple(
 
 
 def as_printed(text: str) -> str:
-    """The text as its program printed it, without colours, log prefixes, quotation marks and escapes.
+    """Return the text as the program printed it, without colours, log prefixes, quotation marks and escapes.
 
     >>> as_printed("[rank0]: \\x1b[31mformat\\x1b[0m   9\\n[rank0]: dim      2")
     'format   9\\ndim      2'
@@ -55,7 +55,7 @@ def as_printed(text: str) -> str:
 
 
 def _cut(lines: list[str], prefix: re.Pattern[str]) -> list[str] | None:
-    """Remove the prefix that all lines share; the first line may have lost its beginning."""
+    """Remove the prefix that all lines have; the first line may lack it, because its beginning was not copied."""
     found = [prefix.match(line) for line in lines]
     full = [i for i, line in enumerate(lines) if line.strip()]
     if not full or any(found[i] is None for i in full[min(1, len(full) - 1) :]):
@@ -64,7 +64,7 @@ def _cut(lines: list[str], prefix: re.Pattern[str]) -> list[str] | None:
 
 
 def unwrapped(text: str) -> str:
-    """Join lines that a terminal broke at its width: remove line breaks after the longest lines.
+    """Join lines that a terminal broke at its width, by removing the line breaks after the longest lines.
 
     >>> unwrapped("a" * 60 + "\\n" + "b")[58:]
     'aab'

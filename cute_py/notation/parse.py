@@ -1,4 +1,4 @@
-"""`parse(text)`: return the object whose str() is the text.
+"""Parse printed objects: `parse(text)` returns the object whose str() is the text.
 
     text    :=  part (' o ' part)*                     two parts: engine o layout; three: outer o offset o inner
     part    :=  tree | tree ':' tree | swizzle | engine
@@ -11,8 +11,8 @@ C++ source code is read too: Int<4>{}, Layout<Shape<_4,_8>,Stride<_1,_4>>, make_
 
     _4, Int<4>{}, C<4>{}, _4{}  Int        4  run-time int        _1/_2  ratio        M, 2*K + 1  symbolic
 
-with ASCII digits. Pointers of the CuTe DSL, `ptr<f16, smem, align<128>, S<3,4,3>>`, have no address in the text, and
-its integer types have no sign: int8 and uint8 are both `i8` (CuTe DSL 4.8).
+with ASCII digits. Pointers of the CuTe DSL, `ptr<f16, smem, align<128>, S<3,4,3>>`, have no address in the text. The
+DSL's integer types do not show signedness: int8 and uint8 are both `i8` (CuTe DSL 4.8).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _BLANKS = re.compile(r"\s+")
 
 
 def check_length(text: str) -> None:
-    """Refuse a text that is too long.
+    """Refuse a string that is too long.
 
     Raises:
         InvalidValueError: it has more than `MOST_TEXT` characters.
@@ -77,8 +77,8 @@ def check_length(text: str) -> None:
 
 
 def failure(text: str, position: int, expected: str, cause: CuteError | None = None) -> ParseError:
-    """Make the error at a position of a text: the expected form, a mark below the position, and the facts of the
-    cause."""
+    """Make the error for a position in the text. It shows the expected form, a mark below the position, and the facts
+    of the error that caused it."""
     begin, end = max(0, position - 30), position + 30
     before, after = "..." if begin else "", "..." if end < len(text) else ""
     window = f"{before}{text[begin:end]}{after}".replace("\n", " ")
@@ -87,7 +87,7 @@ def failure(text: str, position: int, expected: str, cause: CuteError | None = N
 
 
 def surplus_bracket(text: str) -> int | None:
-    """Position of the first `)` that closes no `(`, or None.
+    """Return the position of the first `)` that closes no `(`, or None.
 
     >>> surplus_bracket("((2,2),3):(24,2),8)"), surplus_bracket("(4,8):(8,1)")
     (18, None)
@@ -116,8 +116,7 @@ def read_integer(text: str, position: int, digits: str) -> int:
 
 
 def leaf_end(text: str, begin: int) -> int:
-    """The end of a leaf: the index of a comma, colon, @, closing bracket or composition ` o `, or the end of the
-    text."""
+    """Return the index at which a leaf ends: at a comma, colon, @, closing bracket, ` o `, or the end of the text."""
     depth = 0
     i = begin
     while i < len(text):
@@ -186,7 +185,7 @@ _SMALL_FLOAT: Final = re.compile(r"f([0-9]+)(E[0-9]++M[0-9]++\w*+)")
 
 
 def dsl_type(name: str) -> DType:
-    """The element type of an MLIR name.
+    """Return the element type with this MLIR name.
 
     Raises:
         InvalidValueError: the name is unknown.
@@ -204,7 +203,7 @@ def dsl_type(name: str) -> DType:
 
 
 def dsl_pointer(found: re.Match[str], dtype: DType | None = None) -> Pointer | TmemPointer:
-    """Make the pointer of a match of `DSL_POINTER`, at address 0; `dtype` replaces the written type."""
+    """Make a pointer at address 0 from a match of `DSL_POINTER`; `dtype` replaces the type in the text."""
     kind = dsl_type(found["type"]) if dtype is None else dtype
     if found["space"] == "smem":
         numbers = [read_integer(found.string, found.start(n), found[n]) for n in ("bits", "base", "shift") if found[n]]
@@ -260,18 +259,18 @@ Parsed: TypeAlias = (
 
 
 def parse(text: str, *, dtype: DTypeLike | None = None, symbols: Symbols | None = None) -> Parsed:
-    """Parse a text: a layout, composed layout, swizzle, basis, tuple, pointer, tensor, atom or tiled operation.
+    """Parse a printed layout, composed layout, swizzle, basis, tuple, pointer, tensor, atom or tiled operation.
 
     Args:
-        text: the str() of one of them, or its C++ or DSL spelling, or a linear layout or encoding of Triton.
-        dtype: the element type of pointers, of A of an MMA, or of a copy's values. The default is the unsigned integer
-            of the printed width (a text has only the width), and the first MMA of CuTe with the printed layouts.
+        text: the str() of such an object, its spelling in C++ or CuTe DSL, or a linear layout or encoding of Triton.
+        dtype: the element type of a pointer, of A of an MMA, or of a copy's values. Printed types show only their
+            width; the default is the unsigned integer of this width, or the first MMA of CuTe with the printed layouts.
         symbols: a mapping of names to sympy symbols or integers; other names become positive integer symbols.
     Raises:
         ParseError: the text has another form; `position` is the first character that was not read. A `?` is refused,
-            because its number is not in the text. Integers beyond 2**128, modes of a basis beyond 4095 (a tuple has an
-            entry for every lower mode), and more than 64 levels of nesting are refused too. The time is proportional to
-            the length of the text.
+            because it stands for a number that is not in the text. Also refused are integers beyond 2**128, modes of a
+            basis beyond 4095 (a tuple has an entry for every lower mode), and more than 64 levels of nesting. The time
+            is proportional to the length of the text.
         InvalidTypeError, InvalidValueError: an argument has another type, the text has more than 65,536 characters, or
             the value of a symbol is not an integer.
 
@@ -316,7 +315,7 @@ _SURPLUS: Final = "this ')' closes no '('"
 
 
 class _Reader:
-    """A text and the position of the reader in it."""
+    """A reader of the text, and its current position."""
 
     def __init__(self, text: str, dtype: DType | None, symbols: Symbols) -> None:
         self.text = text
@@ -346,17 +345,17 @@ class _Reader:
             raise failure(self.text, self.at, f"expected {word!r}")
 
     def number(self, found: re.Match[str], group: int | str) -> int:
-        """The integer of a group of a match."""
+        """Return the integer in one group of a match."""
         return read_integer(self.text, found.start(group), found[group])
 
     def deeper(self) -> None:
-        """Enter a level of brackets or compositions."""
+        """Enter a nested level of brackets or compositions; refuse a level that is too deep."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise failure(self.text, self.at, f"brackets are nested deeper than {MAX_DEPTH} levels")
 
     def expression(self) -> Parsed:
-        """part (' o ' part)*"""
+        """Read a composition: part (' o ' part)*."""
         begin, depth = self.at, self.depth
         if self.taken("tensor<"):
             self.deeper()
@@ -372,7 +371,7 @@ class _Reader:
         return self.built(lambda: _joined(parts, self), begin)
 
     def part(self) -> Parsed:
-        """One part, with its `:stride` if it has one."""
+        """Read one part of a composition: a swizzle, an engine, or a tree with its `:stride` if it has one."""
         self.blanks()
         begin = self.at
         head = self.engine_or_swizzle()
@@ -391,7 +390,7 @@ class _Reader:
         return self.built(lambda: Layout(shape, stride), begin)  # type: ignore[arg-type]
 
     def built(self, make: Callable[[], Made], begin: int) -> Made:
-        """Call `make()`; an error in it becomes a parse error at `begin`."""
+        """Return `make()`; convert an error that it raises to a parse error at position `begin`."""
         try:
             return make()
         except ParseError:
@@ -400,13 +399,13 @@ class _Reader:
             raise failure(self.text, begin, shortened(error.headline, 160), error) from error
 
     def layout_call(self, opening: str, begin: int) -> Layout:
-        """make_layout(...) or Layout<...>, after the opening bracket."""
+        """Read make_layout(...) or Layout<...>, after the opening bracket."""
         parts = self.items({"(": ")", "<": ">"}[opening])
         self.taken("{}")
         return self.built(lambda: make_layout(*parts), begin)
 
     def items(self, closing: str) -> list[Parsed]:
-        """part, part, ... up to the closing bracket."""
+        """Read part, part, ... up to the closing bracket."""
         self.deeper()
         out: list[Parsed] = []
         self.blanks()
@@ -425,7 +424,7 @@ class _Reader:
         return out
 
     def tree(self) -> Parsed | Major:
-        """A tuple, or a leaf."""
+        """Read a tuple or a leaf."""
         begin = self.at
         if self.taken("("):
             items = self.items(")")
@@ -441,7 +440,7 @@ class _Reader:
         return self.leaf()
 
     def leaf(self) -> Parsed:
-        """A number, a basis element, a linear combination of them, or `_`."""
+        """Read a leaf: a number, a basis element, a linear combination of basis elements, or `_`."""
         begin = self.at
         total = self.term()
         terms = 1
@@ -458,7 +457,7 @@ class _Reader:
         return total
 
     def term(self) -> Parsed:
-        """A number, a basis element, or `_`."""
+        """Read a number, a basis element, or `_`."""
         begin = self.at
         if found := self.found(_E):
             modes = self.modes(found)
@@ -490,7 +489,7 @@ class _Reader:
         return self.built(lambda: ScaledBasis(value, *modes), begin) if modes else value
 
     def modes(self, found: re.Match[str]) -> list[int]:
-        """The modes between E< and >, outermost first."""
+        """Read the modes between E< and >, outermost first."""
         return [read_integer(self.text, mode.start(), mode[0]) for mode in _MODE.finditer(self.text, *found.span(1))]
 
     def engine_or_swizzle(self) -> Parsed | None:
@@ -525,7 +524,7 @@ class _Reader:
         return None
 
     def type_of(self, bits: int, begin: int) -> DType:
-        """The unsigned integer type of a width, or the first type of this width."""
+        """Return the unsigned integer type of this width; if there is none, the first type of this width."""
         rows = sorted([d for d in DTYPES if d.bits == bits], key=lambda d: d.kind != "uint")
         if not rows:
             raise failure(self.text, begin, f"there is no element type of {bits} bits")
@@ -559,7 +558,7 @@ def _is_engine(part: Parsed) -> bool:
 
 
 def _joined(parts: list[Parsed], reader: _Reader) -> Parsed:
-    """engine o layout, outer o offset o inner (right to left), or one part."""
+    """Combine parts: engine o layout, outer o offset o inner (from right to left), or a single part."""
     if len(parts) == 1:
         return parts[0]
     if _is_engine(parts[0]) or (len(parts) % 2 == 0 and isinstance(parts[0], (tuple, int))):

@@ -1,9 +1,10 @@
-"""Lines of the source that a compiler notes in PTX with `-lineinfo`: `.loc` and `.file`.
+"""Read the source lines that a compiler writes into PTX with `-lineinfo`: the directives `.loc` and `.file`.
 
     .loc 1 21 5                                              line 21 of file 1
     .loc 2 151 3, function_name $L, inlined_at 1 3 76        line 151 of file 2, inlined at line 3 of file 1
 
-An earlier `.loc` for 1 3 76 names the place at which that function was inlined, and so on up to the kernel.
+If line 3 is itself in an inlined function, an earlier `.loc` for 1 3 76 names the line where that function was inlined,
+and so on up to the kernel.
 
 Source: PTX ISA 9.0, debugging directives: .loc, .file.
 """
@@ -24,7 +25,7 @@ _MOST_CALLS: Final = 32
 
 
 class Locations:
-    """The `.loc` directives of a text, in their order.
+    """Reads the `.loc` directives of a PTX text in their order, and resolves inlined lines.
 
     >>> locations = Locations()
     >>> locations.read(" 1 21 5")
@@ -39,7 +40,8 @@ class Locations:
         self._calls: dict[Location, Location] = {}
 
     def read(self, rest: str) -> Location | None:
-        """The location that a `.loc` with the operands `rest` gives, or None."""
+        """Return the location of a `.loc` with the operands `rest`: (file, line), followed by (file, line) of the call
+        in the kernel if the line was inlined. None if `rest` has another form."""
         found = _LOC.match(rest)
         if found is None:
             return None
@@ -58,12 +60,12 @@ class Locations:
 
 
 def source_file(number: int, files: Mapping[int, str]) -> str:
-    """The name of a source file, without its folders."""
+    """Return the name of a source file, without its folders."""
     return files.get(number, f"file {number}").rsplit("/", 1)[-1]
 
 
 def location_text(location: Location | None, files: Mapping[int, str]) -> str:
-    """A location as a string; empty if the compiler gives no line.
+    """Return a location as a string; empty if the compiler gave no line.
 
     >>> location_text((1, 21), {1: "/home/ring.cu"}), location_text((1, 0), {})
     ('ring.cu:21', '')
@@ -76,7 +78,7 @@ def location_text(location: Location | None, files: Mapping[int, str]) -> str:
 
 
 def line_text(line: int, source: str) -> str:
-    """A line of the PTX, with the source line that it comes from.
+    """Return the text for a line of PTX, with the source line from which it was compiled.
 
     >>> line_text(108, "ring.cu:21"), line_text(7, "")
     ('line 108 (ring.cu:21)', 'line 7')

@@ -1,4 +1,4 @@
-"""Atoms and tiled operations, read from the texts that C++ and this library print.
+"""Read atoms and tiled operations as CuTe C++, CuTe DSL and cute_py print them.
 
     TiledMMA                                   MMA_Atom
       ThrLayoutVMNK:  (_32,_2,_1,_1):...         ThrID:      _32:_1
@@ -6,8 +6,9 @@
     MMA_Atom                                     LayoutA_TV: ...
       ...
 
-The text does not name the operation. The result is the first operation of CuTe with these layouts, in the order of its
-headers with dense operations first, or the first with the given type of A (or of the values).
+The text does not name the operation. The result is the first operation of CuTe that has these layouts; if a type is
+passed, the first that also has this type of A (or of the values). Dense operations come first, then the order is that
+of CuTe's headers.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ Read = Callable[[str], Any]
 
 
 def _fields(text: str) -> dict[str, tuple[str, int]]:
-    """Name -> (value, its position in the text), for all lines `  Name: value`."""
+    """Map the name in every line `  Name: value` to the value and its position in the text."""
     return {found[1]: (found[2].strip(), found.start(2)) for found in _FIELD.finditer(text)}
 
 
@@ -74,7 +75,7 @@ def _failure(text: str, position: int, expected: str) -> ParseError:
 
 
 def _read(text: str, at: int, part: str, read: Callable[[str], Made]) -> Made:
-    """Read a part of the text from position `at` on."""
+    """Apply `read` to the part that begins at position `at`; errors have positions in the whole text."""
     try:
         return read(part)
     except ParseError as error:
@@ -89,7 +90,7 @@ def _needed(text: str, fields: dict[str, tuple[str, int]], name: str) -> str:
 
 @functools.cache
 def _mma_by_layouts() -> dict[tuple[str, ...], list[MmaAtom]]:
-    """The printed layouts -> the operations that have them."""
+    """Map printed layouts to the operations that have them."""
     found: dict[tuple[str, ...], list[MmaAtom]] = {}
     for atom in MMA_ATOMS.values():
         found.setdefault(_key(atom), []).append(atom)
@@ -101,7 +102,7 @@ def _key(atom: MmaAtom) -> tuple[str, ...]:
 
 
 def _of_other_extents(shape: str) -> Iterator[MmaAtom]:
-    """Operations whose M and N are template arguments, made with the printed extents."""
+    """Yield the operations whose M and N are template arguments, with the printed extents."""
     extents = re.findall(r"[0-9]{1,9}", shape)
     for typical in MMA_ATOMS.values():
         if "M" not in typical.template_args or len(extents) != 3:
@@ -114,13 +115,13 @@ def _of_other_extents(shape: str) -> Iterator[MmaAtom]:
 
 
 def _mma_atoms(key: tuple[str, ...]) -> list[MmaAtom]:
-    """The operations with these layouts, the dense ones first."""
+    """Return the operations with these layouts, dense operations first."""
     found = _mma_by_layouts().get(key) or [a for a in _of_other_extents(key[1]) if _key(a) == key]
     return sorted(found, key=lambda atom: isinstance(atom.a_dtype, SparseElement))
 
 
 def same_layouts(atom: MmaAtom | CopyAtom) -> list[str]:
-    """The names of all operations with the same printed text, in the order in which `parse` searches them.
+    """Return the names of all operations with the same printed text, in the order in which `parse` tries them.
 
     >>> same_layouts(mma_atom("SM80_16x8x16_F32BF16BF16F32_TN"))[1:]
     ['SM80_16x8x16_F32F16F16F32_TN', 'SM80_16x8x16_F32BF16BF16F32_TN']
@@ -148,7 +149,7 @@ def _stored(atom: MmaAtom) -> DType:
 
 
 def _split(text: str) -> list[tuple[int, str]]:
-    """The parts of `(a,(b,c):(d,e),_)` between top-level commas, and where they begin. One part may be `(a,)`."""
+    """Split `(a,(b,c):(d,e),_)`, or `(a,)`, at top-level commas: return where each part begins, and the part."""
     parts: list[tuple[int, str]] = []
     depth, begin = 0, 1
     for i, char in enumerate(text):
@@ -166,7 +167,7 @@ def _read_field(text: str, fields: dict[str, tuple[str, int]], name: str, read: 
 def _read_parts(
     text: str, fields: dict[str, tuple[str, int]], name: str, read: Callable[[str], Made]
 ) -> list[Made | None]:
-    """The parts of a tuple; `_` is None."""
+    """Read the parts of the tuple in a field; a part `_` becomes None."""
     value, at = _needed(text, fields, name), fields[name][1]
     if not value.startswith("(") or matching_bracket(value, 1, len(value)) != len(value) - 1:
         raise _failure(text, at, "expected a tuple in brackets")
@@ -195,7 +196,7 @@ def _copy_names() -> tuple[str, ...]:
 
 
 def _copy_atoms(element: DType | None) -> Iterator[CopyAtom]:
-    """The copy operations that move values of this type."""
+    """Yield the atoms of all copy operations that can move values of this type."""
     for name in _copy_names():
         with contextlib.suppress(CuteError):
             yield copy_atom(name, element)
@@ -217,7 +218,7 @@ def _parsed_copy_atom(text: str, dtype: DType | None, unsigned: Callable[[int], 
 
 
 def as_cpp(text: str, dtype: DType | None, named: Callable[[str], DType]) -> tuple[str, DType | None]:
-    """Convert a text of CuTe DSL to the text of C++, line by line, and return the type of the values too. Numbers
+    """Convert text that CuTe DSL printed to C++'s form, line by line; return it and the type of the values. Numbers
     become static, and the extent `32:1` of a tile becomes `_32`."""
     lines: list[str] = []
     for line in text.split("\n"):
@@ -238,7 +239,7 @@ def as_cpp(text: str, dtype: DType | None, named: Callable[[str], DType]) -> tup
 
 
 def _value_of(text: str, number: int) -> int:
-    """The position at which the value of this line begins."""
+    """Return the position at which the value in this line begins."""
     lines = text.split("\n")
     line = lines[number]
     value = line.partition(":")[2].strip()
@@ -246,8 +247,8 @@ def _value_of(text: str, number: int) -> int:
 
 
 def _in_dsl(text: str, cpp: str, error: ParseError) -> ParseError:
-    """Convert an error in C++'s text to one in CuTe DSL's text of the same lines: at the value of its line, or at the
-    end."""
+    """Convert an error in the C++ text to an error in the CuTe DSL text with the same lines; its position is the value
+    of the line, or the end."""
     expected = error.headline.partition(": ")[2]
     for name, cpp_name in _OF_DSL.items():
         expected = expected.replace(f"a line {cpp_name}:", f"a line {name}:")
@@ -260,7 +261,7 @@ def _is_number(leaf: object) -> bool:
 
 
 def _parsed_slice(text: str, head: str, whole: Read, read: Read) -> ThrMma | ThrCopy:
-    """Read one thread's part: a line with the thread, then the tiled operation."""
+    """Read the part of one thread: a line with the thread, followed by the tiled operation."""
     begin = text.find("Tiled")
     if begin < 0:
         raise _failure(text, len(text), f"expected a line Tiled{head.removeprefix('Thr')}")
@@ -284,14 +285,14 @@ def _parsed_slice(text: str, head: str, whole: Read, read: Read) -> ThrMma | Thr
 def parse_operation(
     text: str, dtype: DType | None, read: Read, named: Callable[[str], DType], unsigned: Callable[[int], DType]
 ) -> MmaAtom | CopyAtom | TiledMma | TiledCopy | ThrMma | ThrCopy:
-    """Parse a text of C++ or CuTe DSL: an atom, a tiled operation, or one thread's part of it.
+    """Parse what C++ or CuTe DSL prints for an atom, a tiled operation, or one thread's part of a tiled operation.
 
     Args:
-        dtype: the type of A, or of a copy's values. The default is the first operation, and the type in the text or an
-            unsigned integer of the printed width.
+        dtype: the type of A, or of a copy's values. By default, an MMA is the first operation with the layouts, and the
+            values of a copy have the type in the text, or the unsigned integer type of the printed width.
         read: function that reads a layout or a tuple.
-        named: a type's name in CuTe DSL -> type.
-        unsigned: width in bits -> type.
+        named: function that returns the type for a name in CuTe DSL.
+        unsigned: function that returns the unsigned integer type of a width in bits.
     Raises:
         ParseError: a line is missing, or no operation of CuTe has these layouts.
     """
@@ -319,7 +320,7 @@ def parse_operation(
     )
     extents = [n for part in parts for n in leaves(part.shape if isinstance(part, Layout) else part)]
     if not all(_is_number(n) and n > 0 for n in extents):
-        raise _failure(text, fields["Tiler_MN"][1], "expected a tiler of numbers of at least 1")
+        raise _failure(text, fields["Tiler_MN"][1], "expected a tiler whose extents are positive numbers")
     layout = _read_field(text, fields, "TiledLayout_TV", read)
     if not isinstance(layout, Layout) or not all(map(_is_number, (*leaves(layout.shape), *leaves(layout.stride)))):
         raise _failure(text, fields["TiledLayout_TV"][1], "expected a layout of numbers")

@@ -1,7 +1,8 @@
-"""Convert Triton's linear layouts to and from CuTe's layouts: the same bits in another notation.
+"""Convert Triton's linear layouts to and from CuTe layouts, which describe the same maps in another notation.
 
-A linear layout assigns a basis, a coordinate of the tile, to each bit of its inputs. The coordinate of a register of a
-lane of a warp is the XOR of the bases of all set bits. This is the 16x8 accumulator of a warp:
+The inputs of a linear layout are indices such as register, lane and warp. To each bit of an input, it assigns a basis,
+which is a coordinate of the tile. The coordinate for given inputs is the XOR of the bases of all bits that are set.
+This is the 16x8 accumulator of a warp:
 
      - register=1 -> (0, 1)            thread bits (lane, then warp)   (0,2) (0,4) (1,0) (2,0) (4,0)
        register=2 -> (8, 0)            value bits                      (0,1) (8,0)
@@ -14,10 +15,10 @@ lane of a warp is the XOR of the bases of all set bits. This is the 16x8 accumul
     where out dims are: [dim0 (size 16), dim1 (size 8)]
 
 In a distributed layout, `register` is CuTe's value, `lane` and `warp` together are its thread, and `block` is a third
-mode. In a shared layout, `offset` is the result of CuTe's layout of coordinates, so the two are inverses. A swizzle is
-linear, so a swizzled layout of CuTe has plain bases in Triton. A function that is not linear (sizes that are not powers
-of two, padding, an addition that carries, a start) has no bases, and some bases equal no layout with one swizzle. Both
-are refused with the reason.
+mode. A shared layout of Triton maps offsets to coordinates, and CuTe's layout maps coordinates to offsets, so one is
+the inverse of the other. A swizzle is linear, so a swizzled CuTe layout has bases in Triton. A function that is not
+linear (because of sizes that are not powers of two, padding, an addition that carries, or a start offset) has no bases,
+and some bases can't be expressed by a layout with one swizzle. The error for these cases has the reason.
 """
 
 from __future__ import annotations
@@ -70,10 +71,11 @@ def _bits(size: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TritonLayout:
-    """A linear layout of Triton. `str` is the text that Triton prints, and `parse_triton` reads it.
+    """A linear layout of Triton. `str(layout)` is the text that Triton prints; `parse_triton` reads it.
 
-    `bases`: for each in dim, its name and the coordinate of each of its bits, lowest bit first. `out_dims`: for each
-    out dim, its name and its size, a power of two.
+    Triton calls the inputs in dims, and the dimensions of the tile out dims. `bases` lists the name of each in dim and
+    the basis of each of its bits, lowest bit first. `out_dims` lists the name and the size, a power of two, of each out
+    dim.
 
     >>> layout = TritonLayout((("register", ((0, 1),)), ("lane", ((0, 2), (1, 0)))), (("dim0", 2), ("dim1", 4)))
     >>> print(str(layout).strip())
@@ -112,19 +114,19 @@ class TritonLayout:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The size of each in dim, a power of two."""
+        """The size of each in dim, which is a power of two."""
         return {name: 1 << len(own) for name, own in self.bases}
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Sizes of the out dims."""
+        """The sizes of the out dims."""
         return tuple([size for _, size in self.out_dims])
 
     def __call__(self, **place: int) -> Basis:
-        """The coordinate for an index along each in dim; omitted in dims are 0.
+        """Return the coordinate for an index along each in dim; the index of an omitted in dim is 0.
 
         Raises:
-            InvalidValueError: no such in dim, or an index beyond it.
+            InvalidValueError: an in dim does not exist, or an index exceeds its size.
         """
         if unknown := [name for name in place if name not in self.sizes]:
             raise InvalidValueError(
@@ -139,20 +141,19 @@ class TritonLayout:
         return tuple(found)
 
     def _columns(self, *names: str) -> tuple[int, ...]:
-        """The bases of several in dims in order, each as one index in the tile, first mode fastest."""
+        """Return the bases of several in dims in order, each as an index in the tile, first mode fastest."""
         shifts = [_bits(prod(self.shape[:i])) for i in range(len(self.out_dims))]
         all_of = dict(self.bases)
         chosen = [basis for name in names for basis in all_of.get(name, ())]
         return tuple([sum(c << s for c, s in zip(basis, shifts, strict=True)) for basis in chosen])
 
     def to_layout(self) -> Layout | ComposedLayout:
-        """Return CuTe's layout: (thread, value[, block]) -> index in the tile, or for shared memory, coordinate ->
-        offset.
+        """Return CuTe's layout: (thread, value[, block]) -> index in the tile; in shared memory, coordinate -> offset.
 
         Raises:
-            LayoutError: CuTe has no layout with these in dims, no layout with one swizzle has these bases, or, for
-                shared memory, offsets share an element (padding) or there are several blocks (each has its own shared
-                memory).
+            LayoutError: CuTe has no layout with these in dims, or no layout with one swizzle has these bases. For
+                shared memory: two offsets have the same element (padding), or there are several blocks, each of which
+                has its own shared memory.
         """
         names = set(self.sizes)
         if names <= set(_SHARED) and "offset" in names:
@@ -180,15 +181,16 @@ class TritonLayout:
         return LinearLayout(self.shape, inverse.columns).to_layout()
 
     def attribute(self, alignment: int = 16) -> str:
-        """The layout as an attribute of Triton's IR: `#ttg.linear<{...}>`, or `#ttg.shared_linear<{...}, alignment =
-        16>`.
+        """Return the layout as an attribute of Triton's IR: `#ttg.linear<...>` or `#ttg.shared_linear<...>`.
 
         Args:
             alignment: the alignment of shared memory, in bytes.
         """
         names = _SHARED if "offset" in self.sizes else _DISTRIBUTED
         if not set(self.sizes) <= set(names):
-            raise LayoutError("this attribute can't express these in dims", {"in dims": ", ".join(self.sizes)})
+            raise LayoutError(
+                f"this attribute supports only the in dims {', '.join(names)}", {"in dims": ", ".join(self.sizes)}
+            )
         all_of = dict(self.bases)
         shown = [f"{name} = {[list(b) for b in all_of.get(name, ())]}" for name in names]
         if names is _DISTRIBUTED:
@@ -209,12 +211,11 @@ class TritonLayout:
 
     @property
     def reached(self) -> int:
-        """The number of elements of the tile that the layout reaches, a power of two."""
+        """The number of distinct elements of the tile that the layout reaches, a power of two."""
         return 1 << len(independent(self._columns(*self.sizes)))
 
     def facts(self) -> list[str]:
-        """Notable properties of the bits: the number of copies of an element and their holders, contiguous elements, a
-        swizzle."""
+        """Describe the bits in lines of text: copies of elements and who holds them, contiguous elements, a swizzle."""
         held, tile = prod(self.sizes.values()), prod(self.shape)
         named = [counted(n, _NOUNS.get(name, name)) for name, n in self.sizes.items()]
         lines = [f"{' x '.join(named)} = {held} places"] if named else []
@@ -245,7 +246,7 @@ class TritonLayout:
         return lines
 
     def explain(self) -> str:
-        """Describe inputs and outputs, and CuTe's layout, or the reason why it has none."""
+        """Describe the inputs, the outputs and the equal CuTe layout, or the reason why there is none."""
         into = ", ".join(f"{name} {size}" for name, size in self.sizes.items()) or "nothing"
         try:
             layout = str(self.to_layout())
@@ -258,8 +259,7 @@ class TritonLayout:
 
 
 def of_columns(names: Mapping[str, int], columns: tuple[int, ...], tile: tuple[int, ...]) -> TritonLayout:
-    """Make a layout from the bases of all bits, each as an index in the tile, for the in dims (name -> size) in
-    order."""
+    """Make a linear layout from the sizes of the in dims and the bases of all bits, as indices in the tile."""
     shifts = [prod(tile[:i]) for i in range(len(tile))]
     own = iter([tuple([c // s % n for s, n in zip(shifts, tile, strict=True)]) for c in columns])
     bases = tuple([(name, tuple([next(own) for _ in range(_bits(size))])) for name, size in names.items()])
@@ -274,10 +274,10 @@ def to_triton(layout: Layout | ComposedLayout, tile: Shape | None = None, *, lan
             `get_layoutC_TV()` returns it; without a tile, the layout coordinate -> offset in shared memory, in
             elements.
         tile: the shape of the tile, powers of two.
-        lanes: threads of a warp.
+        lanes: the number of threads per warp.
     Raises:
-        LayoutError: the function is not linear over bits (the text has the reason), an index lies beyond the tile, or
-            offsets of shared memory have holes.
+        LayoutError: the function is not linear over bits (the message has the reason), an index is outside the tile, or
+            the offsets in shared memory have gaps.
         InvalidTypeError, InvalidValueError: an argument has the wrong type or value.
 
     >>> from cute_py.layout import Int, Swizzle, static
@@ -323,19 +323,19 @@ def _failure(text: str, expected: str, position: int = 0) -> ParseError:
 
 
 def is_linear(text: str) -> bool:
-    """Whether this is the attribute of a linear layout."""
+    """Whether a string is the attribute of a linear layout."""
     return _ATTRIBUTE.match(text.strip()) is not None
 
 
 def parse_triton(text: str) -> TritonLayout:
-    """Parse a linear layout: the bases that Triton prints, `#ttg.linear<...>`, or Gluon's classes.
+    """Parse a linear layout: the bases that Triton prints, an attribute `#ttg.linear<...>`, or a class of Gluon.
 
-    The attributes and `SharedLinearLayout` do not have the sizes of the tile; the result has the smallest sizes that
-    hold the bases.
+    The attributes and `SharedLinearLayout` do not contain the sizes of the tile; the result has the smallest sizes in
+    which all bases fit.
 
     Raises:
         ParseError: the text has another form, or the bases are not numbered 1, 2, 4, ...
-        InvalidValueError: bases exceed the sizes of the out dims.
+        InvalidValueError: a basis exceeds the size of an out dim.
 
     >>> parse_triton("#ttg.linear<{register = [[0, 1]], lane = [[1, 0]], warp = [], block = []}>")(register=1, lane=1)
     (1, 1)
@@ -410,7 +410,7 @@ def _of_lists(text: str) -> TritonLayout:
 
 
 def from_triton(layout: str | TritonLayout) -> Layout | ComposedLayout:
-    """Convert a linear layout of Triton, or its text, to CuTe's layout: `parse_triton(text).to_layout()`.
+    """Convert a linear layout of Triton, or its text, to a CuTe layout, as `parse_triton(text).to_layout()` does.
 
     >>> print(from_triton("#ttg.linear<{register = [[0, 1]], lane = [[0, 2], [1, 0]], warp = [], block = []}>"))
     ((_2,_2),_2):((_4,_1),_2)

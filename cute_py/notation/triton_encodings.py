@@ -1,6 +1,6 @@
-"""Triton's encodings. Their parameters define which thread holds each element, or where the element lies in memory.
+"""Triton's encodings. Their parameters define which thread holds each element, or where the element is in memory.
 
-    #ttg.blocked          a thread's block, the threads of a warp, the warps; repeated over the tile
+    #ttg.blocked          a block per thread, then the threads of a warp, then the warps; repeated over the tile
     #ttg.nvidia_mma       the accumulator of mma.sync (version 2) and wgmma (version 3)
     #ttg.dot_op           A or B in registers, of an MMA or of blocked FMAs
     #ttg.slice            a layout without one of its dimensions, such as after a reduction
@@ -8,8 +8,8 @@
     #ttg.nvmma_shared     the layouts of wgmma, tcgen05 and TMA: tiles of 8 rows, swizzled by 32, 64 or 128 bytes
 
 An encoding defines the layout of a tile of any shape: `encoding.linear(shape)` is the linear layout, with the bases
-that Triton computes. If a tile is smaller than the encoding's tile, several threads hold copies of it; a larger tile
-takes more registers (offsets).
+that Triton computes. If a tile is smaller than the encoding's own tile, several threads hold copies of its elements; a
+larger tile takes more registers (in memory, more offsets).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ LEFT_OUT: Final = ("cga_layout", "fp4_padded", "k_width", "rank")
 
 
 class _Bases:
-    """Builder of bases: each new basis begins at the current end of the tile."""
+    """A builder of bases, in which each new basis steps to the current end of the tile."""
 
     def __init__(self, rank: int, names: Sequence[str]) -> None:
         self.sizes = [1] * rank
         self.of: dict[str, list[list[int]]] = {name: [] for name in names}
 
     def add(self, name: str, dim: int | None, size: int) -> None:
-        """Add `size` steps of an in dim along a dimension of the tile; along None they change nothing."""
+        """Add the bases of `size` steps of an in dim along a dimension of the tile; with None, zero bases."""
         for _ in range(size.bit_length() - 1):
             basis = [0] * len(self.sizes)
             if dim is not None:
@@ -49,13 +49,12 @@ class _Bases:
             self.of[name].append(basis)
 
     def grow(self, name: str, shape: Sequence[int], order: Sequence[int]) -> None:
-        """Add steps of an in dim until the tile has the shape, along the dimensions in this order."""
+        """Add steps of an in dim along each dimension, in this order, until the tile has this shape."""
         for dim in order:
             self.add(name, dim, shape[dim] // self.sizes[dim])
 
     def shrink(self, shape: Sequence[int]) -> None:
-        """Fit the layout to the shape: bases that reach beyond it along a dimension become 0, so that elements
-        repeat."""
+        """Reduce the tile to this shape: bases that reach beyond it become 0, so that elements repeat."""
         for dim, wanted in enumerate(shape):
             reach = [basis for own in self.of.values() for basis in own if basis[dim]]
             for basis in sorted(reach, key=lambda basis: -basis[dim]):
@@ -70,7 +69,7 @@ def _row_major(rank: int) -> list[int]:
 
 
 class _Encoding(abc.ABC):
-    """Base of all encodings: a name, parameters as Triton writes them, and a linear layout for each shape."""
+    """Base class of the encodings: a name, parameters in Triton's notation, and a linear layout for each shape."""
 
     NAME: ClassVar[str]
 
@@ -81,11 +80,11 @@ class _Encoding(abc.ABC):
 
     @abc.abstractmethod
     def _cta(self, shape: list[int]) -> tuple[_Bases, list[int]]:
-        """The bases of one CTA's part of this shape, before it is fitted, and the order in which it is repeated."""
+        """Return the bases of one CTA's part, before it is fitted to the shape, and the order of its repetition."""
 
     @abc.abstractmethod
     def facts(self) -> list[str]:
-        """Notable properties of the parameters, for any tile."""
+        """Describe properties of the parameters that hold for any tile, in lines of text."""
 
     @property
     def _ctas(self) -> Ctas:
@@ -93,7 +92,7 @@ class _Encoding(abc.ABC):
         return getattr(self, "cga_layout", ())
 
     def linear(self, shape: Sequence[int]) -> TritonLayout:
-        """The linear layout of a tile.
+        """Return the linear layout of a tile of this shape.
 
         Args:
             shape: powers of two, one for each dimension of the encoding.
@@ -129,12 +128,12 @@ class _Encoding(abc.ABC):
 
     @classmethod
     def parameter_keys(cls) -> dict[str, str]:
-        """The key of each field, in the order in which Triton writes them."""
+        """Map the name of each field to its key in Triton, in the order in which Triton writes them."""
         names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
         return {name: _key(name) for name in sorted(names, key=lambda name: name in ("instr_shape", "rank"))}
 
     def _parameters(self) -> dict[str, str]:
-        """Key -> value, without the keys that Triton omits."""
+        """Map each key to the text of its value, without the keys that Triton omits."""
         rows = {}
         for name, key in self.parameter_keys().items():
             value = getattr(self, name)
@@ -181,7 +180,7 @@ class _Encoding(abc.ABC):
 
 
 def _key(name: str) -> str:
-    """The key of a field: sizePerThread, warpsPerCTA, CGALayout."""
+    """Convert the name of a field to its key in Triton, such as sizePerThread, warpsPerCTA or CGALayout."""
     first, *rest = name.split("_")
     key = first + "".join(part.upper() if part == "cta" else part.capitalize() for part in rest)
     return "CGALayout" if name == "cga_layout" else key
@@ -249,7 +248,7 @@ class BlockedEncoding(_Encoding):
 
 
 def _mma_tile(made: _Bases, rows: int, columns: int, k_width: int, inner: int, outer: int) -> None:
-    """A tile of mma.sync: runs of `k_width` along `inner`, 4 lanes, 8 lanes along `outer`, then registers."""
+    """Add a tile of mma.sync: `k_width` registers and 4 lanes along `inner`, 8 lanes along `outer`, more registers."""
     made.add("register", inner, k_width)
     made.add("lane", inner, 4)
     made.add("lane", outer, 8)
@@ -261,7 +260,7 @@ def _mma_tile(made: _Bases, rows: int, columns: int, k_width: int, inner: int, o
 class NvidiaMmaEncoding(_Encoding):
     """The accumulator of mma.sync (version 2) or wgmma (version 3), with warps side by side.
 
-    `instr_shape` is (M, N) of mma.sync (16, 8), or (16, N, K) of wgmma: 16 rows for each of the four warps.
+    `instr_shape` is (16, 8), the (M, N) of mma.sync, or (16, N, K) of wgmma: 16 rows for each of the four warps.
 
     >>> print(NvidiaMmaEncoding(2, 0, (1, 1), (16, 8)).linear((16, 8)).to_layout())
     ((_4,_8),(_2,_2)):((_32,_1),(_16,_8))
@@ -283,8 +282,8 @@ class NvidiaMmaEncoding(_Encoding):
         wanted = 3 if self.version_major == 3 else self.rank
         if self.rank < 2 or len(self.instr_shape) != wanted or (self.version_major == 3 and self.rank != 2):
             raise InvalidValueError(
-                f"instr_shape = {given(self.instr_shape)} for {self.rank} dimensions; must be (M, N) of mma.sync after "
-                "ones for batches, or (16, N, K) of wgmma with two"
+                f"instr_shape = {given(self.instr_shape)} for {self.rank} dimensions; must be (M, N) for "
+                "mma.sync, preceded by a 1 for each batch dimension, or (16, N, K) for wgmma in two dimensions"
             )
         self._powers("instr_shape")
         if min(self._tile) < 8:
@@ -308,7 +307,7 @@ class NvidiaMmaEncoding(_Encoding):
 
     @property
     def _tile(self) -> Numbers:
-        """M and N of one warp."""
+        """The (M, N) extents of one warp's tile."""
         return self.instr_shape[:2] if self.version_major == 3 else self.instr_shape[-2:]
 
     @property
@@ -327,9 +326,10 @@ class NvidiaMmaEncoding(_Encoding):
 
 @dataclass(frozen=True, slots=True)
 class DotOperandEncoding(_Encoding):
-    """A (`op_idx` 0) or B (1) of a dot product in registers, for the encoding of its accumulator.
+    """A (`op_idx` 0) or B (`op_idx` 1) of a dot product, in registers; `parent` is the encoding of the accumulator.
 
-    `k_width`: the number of neighbours along K in a thread, in one or more 32-bit registers (0 for blocked FMAs).
+    `k_width` is the number of adjacent elements along K that a thread has in one or more 32-bit registers (0 for
+    blocked FMAs).
 
     >>> mma = NvidiaMmaEncoding(2, 0, (1, 1), (16, 8))
     >>> print(DotOperandEncoding(1, mma, 2).linear((16, 8)).to_layout())
@@ -396,7 +396,7 @@ class DotOperandEncoding(_Encoding):
 
 @dataclass(frozen=True, slots=True)
 class SliceEncoding(_Encoding):
-    """The layout that remains when one dimension of the tile is reduced; threads along it hold the same elements.
+    """The layout after a reduction over one dimension; threads along that dimension hold the same elements.
 
     >>> parent = BlockedEncoding((1, 4), (8, 4), (4, 1), (1, 0))
     >>> SliceEncoding(0, parent).dim
@@ -411,7 +411,9 @@ class SliceEncoding(_Encoding):
         expect_fields(self)
         if not 0 <= self.dim < self.parent.rank or self.parent.rank < 2:
             facts = {"parent": self.parent}
-            raise InvalidValueError.of_value("dim", self.dim, "be a dimension of a parent of two or more", "", facts)
+            raise InvalidValueError.of_value(
+                "dim", self.dim, "be a dimension of the parent, which must have at least two", "", facts
+            )
 
     @property
     def rank(self) -> int:
@@ -490,8 +492,8 @@ class SwizzledSharedEncoding(_Encoding):
 class NvmmaSharedEncoding(_Encoding):
     """Shared memory for wgmma, tcgen05 and TMA: tiles of 8 rows of the swizzle's width.
 
-    `fp4_padded`: elements are pairs of 4-bit numbers, and 8 bytes of 16 are used. The tile is filled in boxes of one
-    TMA instruction, with at most 256 elements in each dimension.
+    With `fp4_padded`, elements are pairs of 4-bit numbers, and 8 of every 16 bytes are used. TMA instructions fill the
+    tile box by box; a box has at most 256 elements in each dimension.
 
     >>> print(NvmmaSharedEncoding(128, False, 16).linear((64, 64)).to_layout())
     Sw<3,3,3> o _0 o (_64,_64):(_64,_1)
@@ -534,7 +536,7 @@ class NvmmaSharedEncoding(_Encoding):
         return [*lines, turned if self.transposed else "not transposed (K-major)"]
 
     def _box(self, shape: list[int]) -> list[int]:
-        """Box of one TMA instruction: at most 256 in each dimension, the swizzle's width in the contiguous one."""
+        """Return the box of a TMA instruction: the swizzle's width in the contiguous dimension, else at most 256."""
         box = [min(n, 256) for n in shape]
         if self.swizzling_byte_width:
             contiguous = 0 if self.transposed else self.rank - 1
@@ -577,7 +579,7 @@ class NvmmaSharedEncoding(_Encoding):
         return made, upward
 
     def _core(self, rows: int, columns: int) -> list[tuple[int, int]]:
-        """(row, column) of each offset bit: 8 rows of the swizzle's width, then more rows, then more columns."""
+        """Return (row, column) of each offset bit: 8 rows of the swizzle's width, more rows, then more columns."""
         vector = 128 // self.element_bit_width
         per_phase, phases = 128 // self.swizzling_byte_width, self.swizzling_byte_width // 16
         wide = 8 * self.swizzling_byte_width // self.element_bit_width

@@ -1,9 +1,10 @@
-"""The texts of Triton's encodings: attributes of several versions of its IR, and Gluon's classes.
+"""Parse Triton's encodings, from attributes of several versions of its IR and from the repr of Gluon's classes.
 
     #ttg.blocked<{sizePerThread = [1, 4], ...}>       #triton_gpu.blocked<{...}> in earlier versions
     BlockedLayout(size_per_thread=[1, 4], ...)        the keys may be omitted
 
-`hasLeadingOffset = true` of earlier versions is #ttg.nvmma_shared; `CTAsPerCGA` is read if it names one CTA.
+A shared encoding with `hasLeadingOffset = true`, as in earlier versions, becomes #ttg.nvmma_shared. `CTAsPerCGA` is
+accepted only for one CTA.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _WORD: Final = re.compile(r"\s*(true|false|True|False|None|[0-9]{1,39})")
 
 
 class _Reader:
-    """An attribute of Triton's IR or a class of Gluon, read from left to right."""
+    """A reader of an attribute of Triton's IR, or of a class of Gluon, from left to right."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at, self.depth = text, 0, 0
@@ -83,13 +84,13 @@ class _Reader:
             raise self.failure(repr(mark))
 
     def deeper(self, things: str) -> None:
-        """Enter a level of encodings or brackets."""
+        """Enter a nested level of encodings or brackets; refuse a level that is too deep."""
         self.depth += 1
         if self.depth > _DEEPEST:
             raise self.failure(f"at most {_DEEPEST} nested {things}")
 
     def encoding(self) -> Any:
-        """#ttg.name<{key = value, ...}> or NameLayout(key=value, ...)"""
+        """Read #ttg.name<{key = value, ...}> or NameLayout(key=value, ...)."""
         self.deeper("encodings")
         if head := self.found(_OPEN):
             kind, older = _KINDS.get(head[1]), head[1] == "shared"
@@ -110,7 +111,7 @@ class _Reader:
         return self._made(kind, values)
 
     def _values(self, names: dict[str, str], end: str) -> dict[str, Any]:
-        """Read field -> value up to the end mark; classes may omit the keys."""
+        """Read the values of the fields up to the end mark; classes may omit the keys."""
         order = iter(list(names.values()))
         values: dict[str, Any] = {}
         names = names | {key: _OTHER_NAMES.get(key, key) for key in (*_OTHER_NAMES, *_ONE_CTA) if "cta" in key.lower()}
@@ -125,7 +126,7 @@ class _Reader:
         return values
 
     def _made(self, kind: Any, values: dict[str, Any]) -> Any:
-        """Make the encoding from values, as any version of Triton writes them."""
+        """Make the encoding from its values, in the form of any version of Triton."""
         ctas = [values.pop(name, None) for name in _ONE_CTA]
         if ctas[0] and any(n != 1 for n in ctas[0]):
             raise self.failure("one CTA, or cga_layout, because CTAsPerCGA with several CTAs is not supported")
@@ -168,8 +169,7 @@ def parse_triton_encoding(text: str) -> TritonEncoding:
     """Parse an encoding: an attribute of Triton's IR, as in its dumps, or a class as Gluon prints it.
 
     Raises:
-        ParseError: the text is not such an attribute; InvalidValueError, InvalidTypeError: the parameters fit no
-            encoding.
+        ParseError: the text is not an encoding. InvalidValueError, InvalidTypeError: the parameters fit no encoding.
 
     >>> encoding = parse_triton_encoding("#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>")
     >>> encoding.vec, print(encoding)

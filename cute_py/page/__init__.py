@@ -1,1 +1,2 @@
-"""The answers of the page: one function from the input of a tab to sections of HTML, code and a verdict."""
+"""The playground page and its answers: one function maps the input of a tab to a verdict, sections of HTML, and
+code."""

@@ -36,10 +36,10 @@ NO_DSL: Final = ("nullspace", "filter")
 
 
 def parsed(text: str, numbers: str = "1") -> Any:
-    """Parse a text; `numbers` "1" makes its sizes static.
+    """Parse the text of a field. If `numbers` is "1", make the sizes and strides of a layout static.
 
     Raises:
-        CuteError: as `parse`; InvalidValueError: the layout has more than `MOST_ELEMENTS` elements.
+        CuteError: as in `parse`. InvalidValueError: the layout has more than `MOST_ELEMENTS` elements.
     """
     if not text:
         raise InvalidValueError("is empty; write a layout such as (4,8):(8,1)")
@@ -53,7 +53,7 @@ def parsed(text: str, numbers: str = "1") -> Any:
 
 
 def has_known_sizes(thing: Layout | ComposedLayout) -> bool:
-    """Whether all sizes and strides are numbers, or basis elements of numbers."""
+    """Whether all sizes and strides are known numbers, or basis elements with known numbers."""
     domain = domain_of(thing)
     return not any(map(is_symbolic, (*leaves(domain.shape), *leaves(domain.stride))))
 
@@ -62,7 +62,7 @@ def bounded(thing: Layout | ComposedLayout) -> None:
     """Refuse a layout with too many elements.
 
     Raises:
-        InvalidValueError: more than `MOST_ELEMENTS`.
+        InvalidValueError: the layout has more than `MOST_ELEMENTS` elements.
     """
     if not has_known_sizes(thing):
         return
@@ -75,7 +75,7 @@ def layout_of(text: str, numbers: str = "1") -> Layout | ComposedLayout:
     """Read a layout, plain or composed.
 
     Raises:
-        InvalidTypeError: the text is not a layout. All errors of `parsed`.
+        InvalidTypeError: the text is not a layout. Other errors: as in `parsed`.
     """
     thing = parsed(text, numbers)
     if not isinstance(thing, (Layout, ComposedLayout)):
@@ -84,7 +84,7 @@ def layout_of(text: str, numbers: str = "1") -> Layout | ComposedLayout:
 
 
 def _operand(text: str, numbers: str) -> Any:
-    """A layout, a tiler of numbers and layouts, or a number."""
+    """Read the second operand of an operation: a layout, a tiler of numbers and layouts, or a number."""
     return _static_tree(parsed(text, numbers), numbers)
 
 
@@ -97,7 +97,7 @@ def _static_tree(thing: Any, numbers: str) -> Any:
 
 
 def fill_algebra(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
-    """Answer the tab."""
+    """Answer the tab Layout."""
     numbers = inputs["static"]
     thing = read(inputs, "layout", lambda text: layout_of(text, numbers))
     name = inputs["op"]
@@ -140,7 +140,7 @@ def _with_static(inputs: dict[str, str], error: CuteError) -> list[dict[str, Any
 
 
 def _steps_section(out: Answer, operation: Callable[..., Any], operands: list[Any], result: Any) -> None:
-    """The steps of the operation."""
+    """Add a section with the steps of the operation."""
     if operation in explained():
         rows = steps(operation, *operands)
         out.section("steps", "Steps", list_html([str(step) for step in rows], "ol"))
@@ -159,7 +159,7 @@ def _pictures(out: Answer, inputs: dict[str, str], thing: Any, result: Any) -> N
 
 
 def function_verdict(layout: Layout | ComposedLayout) -> tuple[str, str]:
-    """The verdict about a layout as a function."""
+    """The verdict about a layout as a function: its offsets, whether each is reached once, and gaps."""
     if not has_known_sizes(layout):
         return ("unknown", f"{layout}: some sizes are not numbers")
     count = domain_size(layout)

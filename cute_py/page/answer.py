@@ -1,4 +1,4 @@
-"""Answer the page: a verdict, problems with their fixes, sections of HTML, and code for each tab.
+"""Answer the page: for the input of a tab, return a verdict, problems with their fixes, sections of HTML, and code.
 
 `answer_page({"tab": "layout", "inputs": {...}})` is the one function behind the page: a server calls it for
 `cute-py serve`, and the page calls it in the browser. Both get the same JSON.
@@ -29,7 +29,7 @@ FIRST_CELLS: Final = 200
 
 
 class FieldError(Exception):
-    """A field that can't be read: its name, and the error of the library."""
+    """Raised if a field can't be read; has the name of the field, and the library's error."""
 
     def __init__(self, name: str, error: CuteError) -> None:
         super().__init__(name)
@@ -38,12 +38,13 @@ class FieldError(Exception):
 
 
 class EnoughDrawn(Exception):
-    """The part 'first' has all that it may have."""
+    """Raised if the part 'first' of an answer has as many cells as it may have."""
 
 
 @dataclass
 class Answer:
-    """An answer; the page gets its `as_json`. A tab sets the verdict and the problems before it draws a picture."""
+    """The answer to the input of a tab; the page receives `as_json()`. A tab sets the verdict and the problems before
+    it draws a picture."""
 
     verdict: tuple[str, str] = ("good", "")
     """'good', 'bad' or 'unknown'; and a sentence."""
@@ -61,14 +62,15 @@ class Answer:
     """Number of complete sections, if the answer ends with a part of a picture."""
 
     def section(self, name: str, title: str, *parts: Html) -> None:
-        """Add a section."""
+        """Add a section of HTML with an id and a title."""
         self.sections.append({"id": name, "title": title, "html": "".join(parts)})
 
     def picture(self, name: str, title: str, picture: Picture, file: str) -> None:
-        """Add a section with a picture; `file` is the name of its file when it is downloaded.
+        """Add a section with a picture; `file` is the file name for downloading it.
 
         Raises:
-            EnoughDrawn: the picture has more cells than may still be drawn; the section has the first of them.
+            EnoughDrawn: the picture has more cells than may still be drawn; the section then has only the first of
+                them.
         """
         if picture.count > self.cells:
             self.complete = len(self.sections)
@@ -78,12 +80,12 @@ class Answer:
         self.section(name, title, drawn(picture, file))
 
     def panel(self, name: str, text: str | None) -> None:
-        """Add a panel of code if there is code."""
+        """Add a panel of code, if `text` is not empty."""
         if text:
             self.code.append({"name": name, "text": text.rstrip("\n")})
 
     def problem(self, error: CuteError, name: str | None = None, fixes: list[dict[str, Any]] | None = None) -> None:
-        """Add an error."""
+        """Add an error to the problems of the answer."""
         facts = [f"{key}: {value}" for key, value in error.facts.items()]
         self.problems.append(
             {
@@ -97,7 +99,7 @@ class Answer:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """The answer as plain data."""
         whole = {
             "verdict": list(self.verdict),
             "problems": self.problems,
@@ -109,10 +111,10 @@ class Answer:
 
 
 def read(inputs: Mapping[str, str], name: str, reader: Callable[[str], T]) -> T:
-    """Read a field with its reader.
+    """Read the text of a field with the function `reader`.
 
     Raises:
-        FieldError: the reader refuses it.
+        FieldError: the reader refuses the text.
     """
     try:
         return reader(inputs[name])
@@ -121,7 +123,7 @@ def read(inputs: Mapping[str, str], name: str, reader: Callable[[str], T]) -> T:
 
 
 def closed(text: str) -> str | None:
-    """A text with its open brackets closed; None if no bracket is open.
+    """A string with its open brackets closed; None if no bracket is open.
 
     >>> closed("((2,2),4):((1,8),2"), closed("(4)")
     ('((2,2),4):((1,8),2)', None)
@@ -131,11 +133,11 @@ def closed(text: str) -> str | None:
 
 
 def read_question(query: Mapping[str, Any]) -> tuple[Tab, dict[str, str], str]:
-    """Read the tab, its fields with defaults, and the requested part.
+    """Read the tab, its fields (absent ones get their defaults), and the requested part from a query.
 
     Raises:
-        InvalidTypeError: the query is not a mapping of texts. InvalidValueError: a tab or field is unknown, or a text
-            is too long.
+        InvalidTypeError: the query is not a mapping, or its inputs are not strings. InvalidValueError: the tab, a field
+            or the part is unknown, or an input is too long.
     """
     if not isinstance(query, Mapping):
         raise InvalidTypeError(f"a query must be a JSON object, got {given(query)}")
@@ -144,7 +146,7 @@ def read_question(query: Mapping[str, Any]) -> tuple[Tab, dict[str, str], str]:
         raise InvalidValueError(f"unknown tab {given(query.get('tab'))}", {"known": ", ".join(TABS)})
     inputs = query.get("inputs", {})
     if not isinstance(inputs, Mapping) or not all(isinstance(t, str) for pair in inputs.items() for t in pair):
-        raise InvalidTypeError("inputs must be texts by name")
+        raise InvalidTypeError("inputs must map names to texts")
     part = query.get("part", "answer")
     if part not in PARTS:
         raise InvalidValueError(f"unknown part {given(part)}", {"known": ", ".join(PARTS)})
@@ -162,15 +164,15 @@ def answer_page(query: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the input of a tab, as plain data.
 
     Args:
-        query: `tab`, one of `forms.TABS`; `inputs`, texts by the names of the tab's fields, missing ones get their
-            defaults; `part`, 'answer', 'first', which is the answer up to its first 200 cells, or 'fixes', which takes
-            longer and has the buttons of the problems too.
+        query: a mapping with `tab`, a name in `forms.TABS`; `inputs`, a mapping from the tab's fields to strings, in
+            which absent fields get their defaults; and `part`. The part 'answer' is the answer; 'first' is the answer
+            up to its first 200 cells; 'fixes' also has the buttons that fix the problems, and takes longer.
     Returns:
         verdict, problems, sections, code, more; see `Answer`. If the part 'first' is not the whole answer, its last
-        section has a part of its picture, code is empty, and `complete` is the number of the sections before.
+        section has only a part of its picture, code is empty, and `complete` is the number of complete sections.
     Raises:
-        InvalidTypeError, InvalidValueError: the query is malformed. Texts that can't be read are problems of the
-            answer.
+        InvalidTypeError, InvalidValueError: the query is malformed. Inputs that can't be read raise no error; they are
+            problems in the answer.
 
     >>> answer_page({"tab": "layout", "inputs": {"layout": "(4,8):(8,1)"}})["verdict"]
     ['good', '32 elements at offsets 0 to 31: each once, without gaps']

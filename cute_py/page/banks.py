@@ -1,4 +1,5 @@
-"""The tab Swizzle and banks: the threads of an access that conflict in a bank, and the swizzle that separates them."""
+"""The tab Swizzle and banks: the threads of an access whose bank accesses conflict, and the swizzle that avoids the
+conflicts."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ MOST_BESIDE: Final = 300
 
 @dataclass(frozen=True)
 class BankAccess:
-    """An access: its layout, its threads, and its width."""
+    """An access to memory: the layout, the pattern of threads and values, the element type, and the width in bits."""
 
     layout: Any
     pattern: Any
@@ -49,7 +50,7 @@ class BankAccess:
 
     @cached_property
     def cost(self) -> Callable[[Layout | ComposedLayout], BankConflicts]:
-        """Layout -> the bank conflicts of the same access through it, counted once for each layout."""
+        """A cached function from a layout to the bank conflicts of the same access through that layout."""
         return cache(lambda layout: bank_conflicts(layout, self.dtype, access=self.pattern, vector_bits=self.width))
 
 
@@ -74,19 +75,19 @@ def _width(text: str) -> int | None:
     if not text:
         return None
     if not text.isdigit() or int(text) not in (8, 16, 32, 64, 128):
-        raise InvalidValueError(f"bits at once are {given(text)}; must be 8, 16, 32, 64 or 128")
+        raise InvalidValueError(f"bits at once = {given(text)}; must be 8, 16, 32, 64 or 128")
     return int(text)
 
 
 def behind_swizzle(layout: Any, swizzle: Swizzle | None, on: str, bits: int) -> Any:
-    """A layout with a swizzle of bytes or of elements."""
+    """Compose a layout with a swizzle on byte offsets or on element offsets."""
     if swizzle is None:
         return layout
     return ComposedLayout(swizzle, smem_ptr_flag(bits) if on == "bytes" else Int(0), layout)
 
 
 def fill_banks(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
-    """Answer the tab."""
+    """Answer the tab Swizzle and banks."""
     layout = read(inputs, "layout", lambda text: layout_of(text, inputs["static"]))
     if (count := domain_size(layout)) > 8 * MOST_LISTED:
         error = InvalidValueError(f"the tile has {count} elements; must have at most {8 * MOST_LISTED} on this page")
@@ -129,7 +130,7 @@ def _is_simple(whole: Any) -> bool:
 
 
 def _choices(out: Answer, access: BankAccess, plain: Any, whole: Any) -> None:
-    """Show the same access with each swizzle of the TMA engine."""
+    """Add a section with the cost of the same access under each swizzle of the TMA engine."""
     rows: list[tuple[Child, ...]] = []
     for row in SPANS:
         swizzle = Swizzle(row.bits, 4, 3) if row.bits else None
@@ -144,7 +145,7 @@ def _choices(out: Answer, access: BankAccess, plain: Any, whole: Any) -> None:
 
 
 def _global(out: Answer, access: BankAccess, whole: Any) -> None:
-    """Add the cost of the same access to global memory."""
+    """Add a section with the cost of the same access to global memory."""
     cost = unless_refused(lambda: coalescing(whole, access.dtype, access=access.pattern, vector_bits=access.width))
     if cost is not None:
         rows = (("sectors of 32 bytes", str(cost.sectors)), ("lines of 128 bytes", str(cost.lines)),
@@ -153,7 +154,7 @@ def _global(out: Answer, access: BankAccess, whole: Any) -> None:
 
 
 def phases_of(access: BankAccess, layout: Any, bits_at_once: int) -> list[dict[int, dict[int, list[int]]]]:
-    """Return bank -> word -> threads for each phase."""
+    """For each phase of the access, return a mapping: bank -> word -> threads."""
     bits = access.dtype.bits
     rows = accessed(layout, access.pattern, bits, access.width)
     each, size = bits_at_once // bits, bits_at_once // 8
@@ -171,7 +172,8 @@ def phases_of(access: BankAccess, layout: Any, bits_at_once: int) -> list[dict[i
 
 
 def _phase_picture(access: BankAccess, layout: Any, cost: BankConflicts) -> Picture:
-    """One row per phase, one column per bank; a cell counts the words, which the bank serves serially."""
+    """A picture with one row per phase and one column per bank. A cell counts the words, which the bank serves one
+    after the other."""
     phases = phases_of(access, layout, cost.vector_bits)
 
     def cell(phase: int, bank: int) -> Cell:

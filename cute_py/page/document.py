@@ -1,8 +1,9 @@
 """The playground: one page on which users type layouts, atoms, copies, formats and errors, and this library answers.
 
-The page has no logic of layouts. `cute_py.page.answer` answers: through `cute-py serve`, or in the page by Python for
-WebAssembly, which is packed into the file (`interpreter`). The first answer of each tab is in the file as HTML, so that
-it is visible before Python has started, and without an interpreter.
+The page itself implements no layout algebra. `cute_py.page.answer` computes the answers, either in a worker of `cute-py
+serve`, or in the browser with Python for WebAssembly, which is packed into the file (`interpreter`). The file also
+contains the first answer of each tab as HTML, so that it is visible before Python has started, or without an
+interpreter.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ SERVED_POLICY: Final = (
 
 
 def web_file(name: str) -> str:
-    """The text of a file of `cute_py/page/web`."""
+    """The text of a file in `cute_py/page/web`."""
     return resources.files("cute_py.page").joinpath("web", name).read_text(encoding="utf-8")
 
 
 def page_address(tab: str, inputs: dict[str, str]) -> str:
-    """The part of the page's address that holds the input.
+    """The fragment of the page's address that encodes the input.
 
     >>> page_address("layout", {"layout": "4:1"})
     '#tab=layout&layout=4%3A1'
@@ -54,8 +55,7 @@ def page_address(tab: str, inputs: dict[str, str]) -> str:
 
 @functools.cache
 def prepared_answers() -> dict[str, Any]:
-    """Address -> answer, for the first example of each tab; these are the answers to an empty form, or close to
-    them."""
+    """Address fragment -> answer, for the default input and the first example of each tab."""
     found = {}
     for name, tab in TABS.items():
         for inputs in ({}, tab.examples[0][1]):
@@ -65,7 +65,7 @@ def prepared_answers() -> dict[str, Any]:
 
 
 def page_script() -> str:
-    """The script of the page."""
+    """The JavaScript of the page."""
     return f'"use strict";\n{web_file("page.js")}'
 
 
@@ -83,15 +83,16 @@ def _packed(name: str, text: str) -> Html:
 def explorer_page(
     *, served: bool = False, interpreter: str | PathLike[str] | None = None, compiled: bool = True
 ) -> str:
-    """The page as text.
+    """The HTML of the page.
 
     Args:
-        served: whether the page comes from `cute-py serve`, which answers it; otherwise the page uses no network.
+        served: whether the page is served by `cute-py serve`, which then answers its queries; otherwise the page uses
+            no network.
         interpreter: the folder of the npm package `pyodide`, which is packed into the page; None: the page shows only
-            its examples.
-        compiled: whether to pack byte code too, if node is installed.
+            its prepared answers.
+        compiled: whether to pack the library as byte code too, if node is installed.
     Raises:
-        FileFormatError: the folder is not that package. InvalidTypeError: an argument is not a flag or not a path.
+        FileFormatError: the folder is not that package. InvalidTypeError: an argument is not a bool or not a path.
 
     >>> page = explorer_page()
     >>> page.startswith("<!doctype html>"), "packed-wasm" in page

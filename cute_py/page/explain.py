@@ -1,4 +1,4 @@
-"""The tab Explain: the text of `explain` for any pasted text."""
+"""The tab Explain: the answer of `explain` to any pasted text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cute_py.page.html import Html
 
 
 def fill_explain(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
-    """Answer the tab."""
+    """Answer the tab Explain."""
     text = inputs["text"]
     if not text:
         raise FieldError("text", InvalidValueError("is empty; paste a layout, an atom, PTX or an error"))

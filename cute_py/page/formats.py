@@ -1,4 +1,4 @@
-"""The tab Formats: the places of the scales of a block-scaled format."""
+"""The tab Formats: the positions in memory of the scales of a block-scaled format."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _order(text: str) -> Any:
 
 
 def fill_formats(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
-    """Answer the tab."""
+    """Answer the tab Formats."""
     name = inputs["format"]
     if name not in BUILDERS:
         raise FieldError("format", InvalidValueError(f"unknown format {given(name)}", {"known": ", ".join(BUILDERS)}))

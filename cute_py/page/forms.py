@@ -17,9 +17,9 @@ class Field:
 
     Attributes:
         kind: text, area (several lines), choice, check, or list (a text with suggestions).
-        half: the field shares a row with the next one.
-        choices: pairs of a value and its label; for a list, the suggestions.
-        only: the choices of the field `kind` that show this field, separated by blanks; empty: all.
+        half: whether the field shares a row of the form with the next field.
+        choices: pairs of a value and its label; for the kind 'list', the suggestions.
+        only: the values of the form's field 'kind' for which this field is shown, separated by blanks; empty: all.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """One tab."""
+    """One tab of the page: its form, its examples, and the module that answers it."""
 
     name: str
     title: str
@@ -44,11 +44,11 @@ class Tab:
     module: str
 
     def label_of(self, name: str) -> str:
-        """The label of a field."""
+        """The label of a field, by its name."""
         return next((field.label for field in self.fields if field.name == name), name)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the data from which the page builds the form."""
+        """The data from which the page builds the form."""
         fields = [asdict(field) for field in self.fields]
         examples = [{"name": name, "inputs": inputs} for name, inputs in self.examples]
         about = {"name": self.name, "title": self.title, "purpose": self.purpose, "defaults": self.defaults}

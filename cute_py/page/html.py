@@ -1,4 +1,4 @@
-"""HTML that can't be made from a text by accident: every text is escaped, except the markup of this module.
+"""Build HTML in which every string is escaped, except the markup that this module made (`Html`).
 
 tag("td", "a < b")                     <td>a &lt; b</td>
 tag("tr", tag("td", "1"), class_="x")  <tr class="x"><td>1</td></tr>
@@ -15,7 +15,7 @@ from cute_py.draw.render_svg import render
 
 
 class Html(str):
-    """Markup made by this module, or an SVG of a picture."""
+    """A string of markup that was made by this module, or the SVG of a picture; it is not escaped again."""
 
     __slots__ = ()
 
@@ -30,7 +30,8 @@ def _shown(child: Child) -> str:
 
 
 def tag(name: str, *children: Child, **attributes: str | int | None) -> Html:
-    """An element; `class_` is the attribute class, an underscore within a name is a hyphen.
+    """An element with children and attributes. `class_` is the attribute class; other underscores in a name become
+    hyphens.
 
     >>> tag("p", "<b>", tag("code", 1), class_="x")
     '<p class="x">&lt;b&gt;<code>1</code></p>'
@@ -44,41 +45,42 @@ def tag(name: str, *children: Child, **attributes: str | int | None) -> Html:
 
 
 def join_html(parts: Iterable[Child]) -> Html:
-    """Elements one after the other."""
+    """Concatenate elements."""
     return Html("".join(map(_shown, parts)))
 
 
 def code(text: object) -> Html:
-    """A text in the font of code."""
+    """Inline code."""
     return tag("code", str(text))
 
 
 def pre(text: object) -> Html:
-    """Lines of code or of a table."""
+    """A preformatted block of lines."""
     return tag("pre", str(text))
 
 
 def list_html(items: Iterable[Child], kind: str = "ul", class_: str | None = None) -> Html:
-    """A list."""
+    """An unordered list."""
     return tag(kind, *(tag("li", item) for item in items), class_=class_)
 
 
 def html_table(head: Sequence[Child], rows: Iterable[Sequence[Child]], class_: str | None = None) -> Html:
-    """A table with its own scroll bar; an empty head is omitted."""
+    """A table that scrolls by itself. If `head` is empty, the table has no head."""
     top = [tag("thead", tag("tr", *(tag("th", cell, scope="col") for cell in head)))] if head else []
     body = tag("tbody", *(tag("tr", *(tag("td", cell) for cell in row)) for row in rows))
     return tag("div", tag("table", *top, body, class_=class_), class_="scroll")
 
 
 def pairs(rows: Iterable[tuple[str, Child]]) -> Html:
-    """Names and values."""
+    """A description list of names and values."""
     return tag("dl", *(join_html((tag("dt", name), tag("dd", value))) for name, value in rows))
 
 
 def drawn(picture: Picture, name: str, most: int | None = None) -> Html:
     """A picture with its text form; `name` is the name of the downloaded file.
 
-    With `most`, only the first `most` cells are drawn, without the text form, and the figure is marked as a part.
+    If `most` is given, only the first `most` cells are drawn, the text form is empty, and the figure is marked as a
+    part.
     """
     part = most is not None
     svg = render(picture.title, picture.tables, picture.notes, most) if most is not None else picture.svg

@@ -1,8 +1,8 @@
-"""Python for a page: CPython for WebAssembly of the npm package `pyodide`, packed with this library into texts.
+"""Python for the page: CPython for WebAssembly from the npm package `pyodide`, packed with this library into strings.
 
-Nothing is downloaded: the package comes from a folder that npm made (`npm install pyodide`). If node is installed, the
-modules for the first answer are compiled in advance, so that the page starts sooner. Pyodide is distributed under the
-Mozilla Public License 2.0, CPython under the PSF License 2.
+Nothing is downloaded: the package comes from a folder that npm created (`npm install pyodide`). If node is installed,
+the modules for the first answer are compiled to byte code in advance, so that the page starts sooner. Pyodide is
+distributed under the Mozilla Public License 2.0, CPython under the PSF License 2.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ COMPILE_SECONDS: Final = 600
 
 
 def find_interpreter(folder: str | os.PathLike[str] | None = None) -> Path | None:
-    """The folder of the package `pyodide`: the given folder, or else `CUTE_PY_PYODIDE`, or else `node_modules` in this
-    folder or above.
+    """The folder of the package `pyodide`: the given folder, or else the environment variable `CUTE_PY_PYODIDE`, or
+    else `node_modules` in the current folder or a parent. None if there is none.
 
     Raises:
-        FileFormatError: the named folder is not that package. InvalidTypeError: not a path.
+        FileFormatError: the named folder is not that package. InvalidTypeError: `folder` is not a path.
     """
     named = folder if folder is not None else os.environ.get(VARIABLE)
     if named is not None and not isinstance(named, (str, os.PathLike)):
@@ -78,17 +78,17 @@ def _is_package(folder: Path) -> bool:
 
 
 def interpreter_version(folder: Path) -> str:
-    """The version of the package."""
+    """The version of the package `pyodide` in a folder."""
     return str(json.loads((folder / "package.json").read_text(encoding="utf-8"))["version"])
 
 
 def lock_of(folder: Path) -> dict[str, Any]:
-    """Return the lock file of the loader, with the interpreter and no packages."""
+    """The lock file for the loader, which lists the interpreter and no packages."""
     return {"info": json.loads((folder / LOCK).read_text(encoding="utf-8"))["info"], "packages": {}}
 
 
 def packed_interpreter(folder: Path, *, compiled: bool = True) -> dict[str, str]:
-    """The interpreter and this library as texts: gzip, then base64.
+    """The interpreter and this library as strings: gzip, then base64.
 
     Args:
         folder: the folder of the package. compiled: whether to compile modules in advance, if node is installed.
@@ -110,7 +110,7 @@ def _text(data: bytes) -> str:
 
 
 def _stored(archive: bytes) -> bytes:
-    """Store the archive without compression, because it compresses better as a whole and is read faster."""
+    """Rewrite a zip archive without compression: it then compresses better as a whole, and is read faster."""
     with zipfile.ZipFile(io.BytesIO(archive)) as source:
         needed = [name for name in source.namelist() if name.partition("/")[0] not in STANDARD_LEFT_OUT]
         names = sorted(needed, key=lambda name: (name.rpartition(".")[2], name))
@@ -126,7 +126,7 @@ def _archive(names: list[str], read: Callable[[str], bytes]) -> bytes:
 
 
 def library_zip() -> bytes:
-    """The modules and tables of this library as a zip archive that Python imports from."""
+    """The modules and tables of this library as a zip archive from which Python can import them."""
     files: dict[str, Traversable] = {}
 
     def walk(folder: Traversable, path: str) -> None:
@@ -141,7 +141,7 @@ def library_zip() -> bytes:
 
 
 def _compiled(library: bytes, folder: Path, node: str) -> bytes:
-    """The library with byte code, made by the interpreter of the page.
+    """The archive of the library with byte code, which the interpreter of the page compiles in node.
 
     Raises:
         FileFormatError: node or the interpreter fails.

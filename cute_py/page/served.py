@@ -1,7 +1,7 @@
-"""Answer a server: `cute-py serve` starts its workers with this module.
+"""Answer requests in a worker of `cute-py serve`, which starts its workers with this module.
 
-It answers two examples of each tab when it is imported, before a worker says that it is ready. This loads the modules
-and tables, so the first answer of a tab takes no longer than later ones.
+When the module is imported, it answers two examples of each tab, before the worker reports that it is ready. This loads
+the modules and tables, so the first answer of a tab takes no longer than later ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ for _tab in TABS.values():
 
 
 def answer_request(query: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer a question of the page, or a form of a copy for `explorer_answer`.
+    """Answer a question of the page, or a form of a TMA copy for `explorer_answer`.
 
     Raises:
         CuteError: the question is malformed.

@@ -1,4 +1,4 @@
-"""Layouts in the spelling of other languages: C++ and CuTe DSL.
+"""Write layouts in other languages: C++ and CuTe DSL.
 
 ((2,2),4):((1,8),2)   make_layout(make_shape(make_shape(2, 2), 4), make_stride(make_stride(1, 8), 2))     C++
                       cute.make_layout(((2, 2), 4), stride=((1, 8), 2))                              CuTe DSL
@@ -30,7 +30,7 @@ def _cpp_tree(tree: Any, made: str) -> str:
 
 
 def cpp(thing: Any) -> str:
-    """C++ of a layout, a composed layout, a swizzle, a number or a tiler.
+    """The C++ expression for a layout, a composed layout, a swizzle, a number or a tiler.
 
     >>> cpp(Layout((Int(4), 8), (8, Int(1))))
     'make_layout(make_shape(Int<4>{}, 8), make_stride(8, Int<1>{}))'
@@ -61,7 +61,7 @@ def _plain(tree: Any) -> str:
 
 
 def dsl(thing: Any) -> str | None:
-    """The CuTe DSL spelling of the same object, or None if it has none.
+    """The CuTe DSL expression for the same objects as `cpp`; None if CuTe DSL has none.
 
     >>> dsl(Layout((Int(4), 8), (8, Int(1))))
     'cute.make_layout((4, 8), stride=(8, 1))'

@@ -1,4 +1,5 @@
-"""The tab Threads: the thread and the value of each element, for atoms and tiled operations."""
+"""The tab Threads: for each element of an atom or tiled operation, the thread that holds it and the index of its
+value."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ _DSL_TYPES: Final = {"F16": "cutlass.Float16", "BF16": "cutlass.BFloat16", "F32"
 
 
 def fill_threads(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
-    """Answer the tab."""
+    """Answer the tab Threads."""
     kinds = {"mma": _mma, "copy": _copy, "tv": _tv}
     if inputs["kind"] not in kinds:
         raise FieldError("kind", InvalidValueError(f"unknown kind {given(inputs['kind'])}"))
@@ -33,7 +34,7 @@ def fill_threads(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
 
 
 def _atom(out: Answer, inputs: dict[str, str], make: Any) -> Any:
-    """Find the atom; if the name does not exist, offer the nearest names, which the error lists, as buttons."""
+    """Find the atom. If the name does not exist, add a problem with buttons for the nearest names, and return None."""
     try:
         return make(inputs["atom"])
     except CuteError as error:
@@ -49,7 +50,7 @@ def _atom(out: Answer, inputs: dict[str, str], make: Any) -> Any:
 
 
 def _tree(text: str) -> Any:
-    """A layout, or a shape such as (2,2,1), static."""
+    """Parse a layout, or a shape such as (2,2,1), and make it static."""
     found = cute.parse(text)
     if isinstance(found, (Layout, tuple, int)):
         return static(found if isinstance(found, Layout) else Layout(found))
@@ -98,7 +99,7 @@ def _python(tiler: tuple[Any, ...]) -> str:
 
 
 def _dsl_mma(name: str, atoms: Any, tiler: Any) -> str | None:
-    """Write the operation in CuTe DSL, which has it for half precision."""
+    """Write a half-precision MMA in CuTe DSL; None for any other operation."""
     found = _HALF_MMA.fullmatch(name)
     if found is None or tiler is not None:
         return None

@@ -1,7 +1,7 @@
-"""The tab TMA: the tensor map and the instructions of a copy, every broken rule, and changes that help.
+"""The tab TMA: the tensor map and the instructions of a copy, every broken rule, and changes that fix problems.
 
-`explorer_answer` has the answer as data; this module makes the sections of the page from it. A change is offered only
-if a trial shows that it removes the problem and adds none.
+`explorer_answer` returns the answer as data; this module makes the sections of the page from it. A change is offered
+only if a trial shows that it removes the problem and adds none.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ Change = tuple[str, dict[str, str]]
 
 
 def form_of_copy(inputs: dict[str, str]) -> dict[str, str]:
-    """The form for `explorer_answer`; if no address is typed, the address of a pasted tensor is used."""
+    """The form for `explorer_answer`. If the address field has its default, the form gets the address of the pasted
+    tensor."""
     address = tensor_address(inputs["gmem"])
     if address is not None and inputs["address"] == DEFAULTS["address"]:
         return {**inputs, "address": hex(address)}
@@ -50,7 +51,7 @@ def form_of_copy(inputs: dict[str, str]) -> dict[str, str]:
 
 
 def fill_tma(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
-    """Answer the tab."""
+    """Answer the tab TMA."""
     query = form_of_copy(inputs)
     examined = examined_query(query)
     found, atom = examined.found, examined.atom
@@ -203,7 +204,7 @@ def _code(out: Answer, query: dict[str, str], atom: Any) -> None:
 
 
 def _messages(query: dict[str, str]) -> list[str] | None:
-    """Return the problems of a form; None if the form can't be read."""
+    """The messages of the problems of a form; None if the form can't be read."""
     try:
         return [problem["message"] for problem in examined_query(query).found["problems"]]
     except CuteError:
@@ -211,7 +212,8 @@ def _messages(query: dict[str, str]) -> list[str] | None:
 
 
 def _offer(out: Answer, query: dict[str, str], found: dict[str, Any]) -> None:
-    """Add the buttons of the problems, and a button that makes several changes if a single change is not enough."""
+    """Add buttons with fixes to the problems. If no single change fixes all of them, add a button that makes several
+    changes."""
     before = [problem["message"] for problem in found["problems"]]
     tried = _helpful(query, before)
     for problem in out.problems:
@@ -226,7 +228,8 @@ def _offer(out: Answer, query: dict[str, str], found: dict[str, Any]) -> None:
 
 
 def _helpful(query: dict[str, str], before: list[str]) -> list[tuple[str, dict[str, str], list[str]]]:
-    """(words, changes, remaining problems) of the changes that remove a problem and add none; the best first."""
+    """(text, changes, remaining problems) for each change that removes a problem and adds none; the best change
+    first."""
     out, seen = [], set()
     for words, changes in _candidates(query):
         key = tuple(sorted(changes.items()))
@@ -242,7 +245,7 @@ def _helpful(query: dict[str, str], before: list[str]) -> list[tuple[str, dict[s
 
 
 def _chain(query: dict[str, str], before: list[str]) -> tuple[list[str], dict[str, str]]:
-    """Make changes one after the other until no problem is left; return none if problems remain."""
+    """Find changes that, made one after the other, leave no problem. Return empty results if problems remain."""
     words: list[str] = []
     changes: dict[str, str] = {}
     for _ in range(MOST_STEPS):
@@ -272,7 +275,7 @@ def _candidates(query: dict[str, str]) -> Iterator[Change]:
 
 
 def _of_field(query: dict[str, str], name: str) -> Iterator[Change]:
-    """The changes of a text that can't be read."""
+    """Yield changes for a field whose text can't be read."""
     text = query[name]
     if (whole := closed(text)) is not None:
         yield f"close the brackets: {whole}", {name: whole}
@@ -313,7 +316,7 @@ def near_types(text: str) -> list[str]:
 
 
 def _static_text(text: str) -> str:
-    """A layout's text with static numbers; the part before the last ` o ` is kept.
+    """The text of a layout with static numbers; the part before the last ` o ` is not changed.
 
     >>> _static_text("Sw<3,4,3> o smem_ptr[16b](unset) o (8,64):(64,1)")
     'Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)'
@@ -323,7 +326,7 @@ def _static_text(text: str) -> str:
 
 
 def _of_arguments(arguments: dict[str, Any], query: dict[str, str]) -> Iterator[Change]:
-    """Convert changes of arguments to changes of fields."""
+    """Yield changes of fields that may fix arguments of `make_tma_atom` that were refused."""
     tensor, smem = arguments["gtensor"], arguments["smem_layout"]
     if has_numbers(tensor.layout) and has_numbers(domain_of(smem)):
         for fix in fix_candidates(tensor, smem, int(arguments["num_multicast"])):
@@ -348,7 +351,7 @@ def _of_arguments(arguments: dict[str, Any], query: dict[str, str]) -> Iterator[
 
 
 def _fields(arguments: dict[str, Any]) -> dict[str, str]:
-    """Arguments of `make_tma_atom` as texts of the form."""
+    """Convert arguments of `make_tma_atom` to the texts of form fields."""
     out = {}
     for name, value in arguments.items():
         if name == "gtensor":

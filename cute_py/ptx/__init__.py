@@ -1,4 +1,4 @@
-"""PTX: the instruction table with its verdicts, rendering, parsing, and the assembler."""
+"""PTX: the instruction table, verdicts on instructions, rendering, parsing, and the assembler."""
 
 from cute_py.deprecations import export_public
 from cute_py.ptx.catalog import FORMS as FORMS

@@ -30,7 +30,7 @@ ABSENT: dict[str, str] = {
     "barrier.cluster.sync": "barrier.cluster.sync does not exist; use barrier.cluster.arrive, then "
     "barrier.cluster.wait",
 }
-"""Instruction names that the measured assembler refuses on every architecture, with the reason."""
+"""Instruction names that the measured assembler rejects on every architecture, with the reason."""
 
 COMPLETE = ("tcgen05",)
 """Name prefixes for which the table has every instruction that the measured assembler knows."""
@@ -48,7 +48,7 @@ _ALIASES = {
 
 
 def forms_named(name: str) -> tuple[InstructionForm, ...]:
-    """The rows that `name` can mean. It is the name of a row, an opcode that several rows share, or a family.
+    """Return the rows to which `name` refers: the name of a row, an opcode that several rows share, or a family.
 
     >>> [form.name for form in forms_named("cp.async.bulk.tensor")]
     ['load', 'store']
@@ -62,7 +62,7 @@ def forms_named(name: str) -> tuple[InstructionForm, ...]:
 
 
 def form(name: str) -> InstructionForm:
-    """The row of that name.
+    """Return the row of that name.
 
     >>> form("load").opcode
     'cp.async.bulk.tensor'
@@ -78,6 +78,6 @@ def form(name: str) -> InstructionForm:
 
 
 def forms_of_opcode(parts: tuple[str, ...]) -> tuple[InstructionForm, ...]:
-    """The rows whose opcode is the longest beginning of the dotted name with these `parts`."""
+    """Return the rows whose opcode is the longest prefix of the dotted name with these `parts`."""
     names = (".".join(parts[:length]) for length in range(min(len(parts), _LONGEST), 0, -1))
     return next((tuple(_BY_OPCODE[name]) for name in names if name in _BY_OPCODE), ())

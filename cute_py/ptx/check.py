@@ -1,14 +1,15 @@
-"""The verdict on the text of an instruction: whether it assembles, for which targets and versions it does, and whether
-its modifiers are in the ISA's order.
+"""Judge the text of an instruction: whether it assembles, for which targets and versions, and whether its modifiers are
+in the ISA's order.
 
-A verdict has two answers. `assembles` is the answer of ptxas, which accepts modifiers in any order, but checks the
-order of the state spaces, the operands, and the target. `canonical` says whether the modifiers are in the order of the
-PTX ISA, the only order that this library emits. Neither answer implies that the instruction is legal at run time.
+A verdict has two parts. `assembles` is whether ptxas accepts the instruction. ptxas accepts modifiers in any order, but
+checks the order of the state spaces, the operands, and the target. `canonical` is whether the modifiers are in the
+order of the PTX ISA, the only order that this library emits. Neither part implies that the instruction is legal at run
+time.
 
-This module refuses spellings that no grammar allows, although ptxas accepts some of them: a floating-point or 16-bit
-register as an address, a number without brackets as a barrier, a one-element vector as a mask, a sum outside brackets,
-a repeated modifier, or a modifier of another instruction. An operand is compared with its row by kind, width, number of
-elements and value.
+This module rejects spellings that the grammar of the ISA does not allow, although ptxas accepts some of them: a
+floating-point or 16-bit register as an address, a number without brackets as a barrier, a one-element vector as a mask,
+a sum outside brackets, a repeated modifier, or a modifier of another instruction. Operands are compared with the row by
+kind, width, number of elements and value.
 """
 
 from __future__ import annotations
@@ -75,14 +76,14 @@ def _address(operand: Operand, kind: OperandClass, got: WrittenOperand, symbols:
 
 
 def _space(name: str, symbols: Mapping[str, str]) -> str | None:
-    """The state space of a symbol; None if it is not known."""
+    """Return the state space of a symbol; None if it is unknown."""
     # nvcc names kernel parameters kernel_param_0; anything else that no table names is taken to fit.
     return symbols.get(name, "param" if "param" in name else None)
 
 
 def _elements(operand: Operand, got: WrittenOperand, count: int, *widths: int | None) -> str:
-    """The reason why the vector does not have `count` elements that are registers of one of these widths (None: a
-    number)."""
+    """Return the reason why a vector does not consist of `count` registers of these widths; the width None allows a
+    number."""
     tensor = operand.kinds[0] is OperandClass.TENSOR
     if got.kind is not (OperandKind.TENSOR if tensor else OperandKind.VECTOR):
         return f"{operand.name} {got.text}: expected a {operand.kinds[0].description}"
@@ -183,7 +184,8 @@ def _one(  # noqa: C901 - each rule of a form is a case
 
 
 def fit(operand: Operand, got: WrittenOperand, chosen: Mapping[str, str], symbols: Mapping[str, str]) -> Fit:
-    """The reason why `got` does not fit `operand` ('' if it fits), and the targets that its spelling needs."""
+    """Return the reason why `got` does not fit `operand` ('' if it fits), and the targets that its spelling
+    requires."""
     answers = [_one(operand, kind, got, chosen, symbols) for kind in operand.kinds]
     return next((answer for answer in answers if not answer[0]), answers[0])
 
@@ -194,7 +196,7 @@ DEFAULT_SYMBOLS: dict[str, str] = {"gmap": "global", "smem": "shared", "pmap": "
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """`what` (a modifier, an operand or the instruction) needs these targets and this PTX version."""
+    """A requirement: `what` (a modifier, an operand or the instruction) needs these targets and this PTX version."""
 
     what: str
     targets: Targets
@@ -203,10 +205,10 @@ class Requirement:
 
 @record
 class ParsedInstruction:
-    """One instruction text matched with its row of the table.
+    """The text of an instruction, matched with its row of the table.
 
-    errors: the reasons why no architecture accepts it (empty if one does). requirements: its requirements on the
-        target.
+    errors: the reasons why no architecture accepts the instruction; empty if one accepts it. requirements: its
+        requirements on the target.
 
     >>> from cute_py.ptx import examine
     >>> found = examine("mbarrier.init.shared::cta.b64 [a], 1;")
@@ -226,7 +228,7 @@ class ParsedInstruction:
         return f"examine({self.text!r})"
 
     def min_version(self, arch: str) -> Version | None:
-        """The first `.version` with which the instruction assembles for `arch`, or None."""
+        """Return the first `.version` with which the instruction assembles for `arch`, or None."""
         target = architecture(arch)
         if self.errors or target.floor is None:
             return None
@@ -236,17 +238,17 @@ class ParsedInstruction:
 
     @property
     def targets(self) -> Mapping[str, Version]:
-        """Maps an architecture to the first PTX version with which the instruction assembles there; empty if it
-        assembles for none."""
+        """A mapping from each architecture to the first PTX version with which the instruction assembles there; empty
+        if there is no such architecture."""
         found = {target.name: self.min_version(target.name) for target in ARCHITECTURES}
         return {name: version for name, version in found.items() if version is not None}
 
     def why_not(self, arch: str, version: Version | None = None) -> list[str]:
-        """An earlier name of `reasons`. If `version` is None, the newest version is used."""
+        """Return `reasons` as a list; this is an earlier name. If `version` is None, the newest version is used."""
         return list(self.reasons(arch, NEWEST_VERSION if version is None else version))
 
     def reasons(self, arch: str, version: Version = NEWEST_VERSION) -> tuple[str, ...]:
-        """The messages of `check_target`."""
+        """Return the messages of `check_target`."""
         return tuple([found.text for found in self.check_target(arch, version)])
 
     def check_target(self, arch: str, version: Version = NEWEST_VERSION) -> list[Diagnostic]:
@@ -277,11 +279,11 @@ class ParsedInstruction:
 
 @record
 class Verdict:
-    """The answer for one text and one architecture.
+    """The verdict on one instruction for one architecture.
 
-    assembles: whether ptxas accepts it. canonical: whether its modifiers are in the ISA's order. min_version: the first
-        PTX version that accepts it on this architecture. reasons: the reasons for a refusal, one line each. advice:
-        performance advisories of ptxas.
+    assembles: whether ptxas accepts the instruction. canonical: whether its modifiers are in the ISA's order.
+        min_version: the first PTX version that accepts it on this architecture. reasons: the reasons why ptxas rejects
+        it, one line each. advice: performance advisories of ptxas.
 
     >>> from cute_py.ptx import verdict
     >>> verdict("fence.proxy.async.global;", "sm_80").assembles
@@ -304,7 +306,7 @@ class Verdict:
 
 
 def _place(form: InstructionForm, modifiers: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
-    """Assign each modifier to its slot; also list modifiers that have no slot, are repeated or are missing."""
+    """Assign each modifier to its slot; also list modifiers that have no slot, are repeated, or are missing."""
     chosen: dict[str, str] = {}
     errors = []
     spaces: list[str] = []
@@ -343,7 +345,7 @@ def _match(
     chosen: Mapping[str, str],
     symbols: Mapping[str, str],
 ) -> tuple[Matched, list[str], list[Requirement]]:
-    """Pair the written operands with the expected operands; optional operands are omitted as needed."""
+    """Pair the written operands with the expected operands, and omit optional operands as needed."""
     optional = [index for index, operand in enumerate(expected) if operand.optional]
     best: tuple[Matched, list[str], list[Requirement]] | None = None
     missing = len(expected) - len(written)
@@ -362,7 +364,7 @@ def _match(
 
 
 def _applies(rule: FormRule, matched: Matched) -> bool:
-    """Whether the operands that the rule names are written, and the first one has the form that the rule requires."""
+    """Whether all operands that the rule names are written, and the first of them has the required value or kind."""
     written = {"sink" if got.kind is OperandKind.SINK else operand.name: got for operand, got in matched}
     if not set(rule.given) <= set(written):
         return False
@@ -377,7 +379,7 @@ def _describe(form: InstructionForm, slots: tuple[str, ...], chosen: Mapping[str
 
 
 def _match_form(form: InstructionForm, found: Instruction, symbols: Mapping[str, str]) -> ParsedInstruction:
-    """Read the text as an instruction of this row."""
+    """Match a parsed instruction with this row."""
     chosen, errors = _place(form, found.parts[form.opcode.count(".") + 1 :])
     matched: Matched = ()
     operand_errors: list[str] = []
@@ -411,7 +413,7 @@ def _match_form(form: InstructionForm, found: Instruction, symbols: Mapping[str,
 
 
 def examine(text: str, symbols: Mapping[str, str] | None = None) -> ParsedInstruction:
-    """Match the text of an instruction with the row of the table that fits it best.
+    """Match the text of an instruction with the row of the table that fits best.
 
     Args:
         text: one instruction, with or without a predicate and the semicolon.
@@ -451,7 +453,7 @@ _ADVISED = tuple(row.name for row in ARCHITECTURES if Targets.ONLY_90A.has(row) 
 
 
 def _advice(examined: ParsedInstruction, arch: str) -> tuple[str, ...]:
-    """The performance advisories of ptxas. Source: measured with ptxas 13.0.88."""
+    """Return the performance advisories of ptxas. Source: measured with ptxas 13.0.88."""
     if examined.chosen.get("multicast") == "multicast::cluster" and arch not in _ADVISED:
         return (
             f".multicast::cluster is optimised for {', '.join(_ADVISED)}; the PTX documentation expects it "
@@ -463,7 +465,8 @@ def _advice(examined: ParsedInstruction, arch: str) -> tuple[str, ...]:
 def verdict(
     text: str, arch: str, version: Version = NEWEST_VERSION, symbols: Mapping[str, str] | None = None
 ) -> Verdict:
-    """Judge whether ptxas accepts `text` for `arch` at `.version version`, and whether it is in canonical order.
+    """Judge whether ptxas accepts `text` for `arch` at `.version version`, and whether its modifiers are in canonical
+    order.
 
     >>> v = verdict("prefetch.tensormap [%rd1];", "sm_80")
     >>> v.assembles, v.canonical, v.why_not
@@ -481,7 +484,8 @@ def verdict(
 
 
 def why_not_instruction(text: str, arch: str, version: Version | None = None) -> list[str]:
-    """The reasons why ptxas refuses `text` for `arch`; empty if it accepts it. `verdict` includes them.
+    """Return the reasons why ptxas rejects `text` for `arch`; empty if ptxas accepts it. `verdict` contains the same
+    reasons.
 
     >>> why_not_instruction("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;", "sm_100a")
     []

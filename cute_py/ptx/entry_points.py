@@ -1,4 +1,5 @@
-"""CuTe's rank-suffixed entry points: `SM90_TMA_STORE_3D.copy(desc, smem, crd0, crd1, crd2)` returns the instruction.
+"""CuTe's entry points with a rank suffix, such as `SM90_TMA_STORE_3D.copy(desc, smem, crd0, crd1, crd2)`; a call
+returns the instruction.
 
 Parameters are in CuTe's order: a load has desc, mbar, (mask,) cache hint, smem, coordinates, (im2col offsets); a
 store or reduction has desc, smem, coordinates. Arguments are strings (registers) or numbers; the innermost coordinate
@@ -19,7 +20,7 @@ from cute_py.ptx.render import Modifier, Value, operand_text, ptx
 
 @dataclass(frozen=True, slots=True)
 class EntryPoint:
-    """One entry point: its name, the form and modifiers that it emits, its parameters in order.
+    """One entry point: its name, the form and the modifiers that it emits, and its parameters in order.
 
     >>> ENTRY_POINTS[0].name, ENTRY_POINTS[0].form
     ('SM90_TMA_LOAD_1D', 'load')
@@ -81,12 +82,12 @@ def _tile(rank: int) -> tuple[str, ...]:
 
 
 def _im2col(rank: int) -> tuple[str, ...]:
-    """Names of the im2col coordinates: channels, then as many of w, h, d as the rank has, then the image."""
+    """Return the names of the im2col coordinates: channels, then as many of w, h, d as the rank has, then the image."""
     return tuple(f"coord_{axis}" for axis in ("c", *"whd"[: rank - 2], "n"))
 
 
 def _row(name: str, form: str, places: tuple[str, ...], **modifiers: Modifier) -> EntryPoint:
-    """An entry point with the first parameters of its form, followed by these coordinates and offsets."""
+    """Make an entry point whose parameters are the first parameters of its form, then these coordinates and offsets."""
     mask = ("multicast_mask",) if modifiers.get("multicast") else ()
     loads = ("desc", "mbar", *mask, "cache_hint", "smem")
     head = {"load": loads, "prefetch": ("desc",)}.get(form, ("desc", "smem"))
@@ -128,7 +129,7 @@ _BY_NAME = {row.name: row for row in ENTRY_POINTS}
 
 
 def entry_point(name: str) -> EntryPoint:
-    """The entry point of that name.
+    """Return the entry point of that name.
 
     >>> entry_point("SM90_TMA_STORE_3D").copy("%rd1", "%r1", "%r2", "%r3", "%r4")
     'cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%rd1, {%r2, %r3, %r4}], [%r1];'

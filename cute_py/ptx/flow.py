@@ -1,5 +1,5 @@
-"""One function of a PTX module, in the form that the rules about several instructions use: its judged instructions, its
-paths and its notes."""
+"""One function of a PTX module as the rules about several instructions use it: its judged instructions, the paths
+between them, and notes."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ STORES: Final = ("store", "reduce", "bulk.store", "bulk.reduce")
 PEER: Final = ("bulk.peer", "bulk.reduce.peer")
 EXPECTS: Final = ("mbarrier.expect_tx", "mbarrier.arrive.expect_tx", "mbarrier.arrive_drop.expect_tx")
 EDITS: Final = "edits"
-"""Name of the fact of a finding that holds its edits: line -> (the last operand there, its replacement).
-`check_program` tries it."""
+"""Name of the fact with the edits of a finding: line -> (the last operand of that line, its replacement).
+`check_program` tries these edits."""
 ISA: Final = "PTX ISA 9.0, "
 _MEASURED_MODES: Final = ("tile", "im2col")
 """Modes whose loads deliver the `transaction_bytes` of their map."""
 _MOST_LINES: Final = 8
-"""Maximum number of line numbers that a note shows."""
+"""Maximum number of line numbers in a note."""
 
 Place: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """An event with its row of the table."""
+    """An event (an instruction with the values of its operands), and its row of the table."""
 
     event: Event
     row: str
@@ -46,27 +46,27 @@ class Known:
 
     @property
     def place(self) -> Place:
-        """The number of the block, and the position in the block."""
+        """The index of the block, and the position in the block."""
         return self.event.block, self.event.index
 
     @property
     def line(self) -> int:
-        """The line of the text."""
+        """The line number in the text."""
         return self.event.statement.line
 
     def value(self, name: str) -> Value | None:
-        """The value of the operand of that name; None if it is unknown or does not exist."""
+        """Return the value of the operand of that name; None if it is unknown or does not exist."""
         return self.event.values[self.names[name]] if name in self.names else None
 
     def constant(self, name: str) -> int | None:
-        """The value of an operand that is a constant."""
+        """Return the value of an operand if it is a constant, otherwise None."""
         value = self.value(name)
         return value.offset if value is not None and not value.base else None
 
 
 def operand_names(examined: ParsedInstruction, statement: Statement) -> dict[str, int]:
-    """Operand name -> its place; empty if the form is wrong. If optional operands are omitted, they are the first
-    ones."""
+    """Return the position of each operand by its name; empty if the form is wrong. If operands are missing, the first
+    optional operands count as omitted."""
     if examined.form is None or examined.errors:
         return {}
     expected = examined.form.expected(dict(examined.chosen))
@@ -78,7 +78,7 @@ def operand_names(examined: ParsedInstruction, statement: Statement) -> dict[str
 
 
 def lines_text(lines: Iterable[int], sources: Mapping[int, str] | None = None) -> str:
-    """Line numbers in order, each once, with the lines of the source; a long list is shortened.
+    """Return text with line numbers in order, each once, with the lines of the source; a long list is shortened.
 
     >>> lines_text([188, 120, 120]), lines_text([7]), lines_text(range(1, 12))
     ('lines 120, 188', 'line 7', 'lines 1, 2, 3, 4, 5, 6, 7, 8 and 3 more')
@@ -92,26 +92,26 @@ def lines_text(lines: Iterable[int], sources: Mapping[int, str] | None = None) -
 
 
 def places_text(ones: Iterable[Known]) -> str:
-    """The lines of instructions, in the form of `lines_text`."""
+    """Return the lines of instructions as text, in the form of `lines_text`."""
     sources = {one.line: one.event.statement.source for one in ones}
     return lines_text(sources, sources)
 
 
 def also_at(ones: Sequence[Known]) -> str:
-    """The end of a message about the first of several instructions: the places of the others."""
+    """Return the end of a message about the first of several instructions: the lines of the other instructions."""
     return f" (also at {places_text(ones[1:])})" if len(ones) > 1 else ""
 
 
 def line_facts(ones: Sequence[Known]) -> dict[str, object]:
-    """The fact that lists the lines of a finding about several instructions."""
+    """Return the fact that lists the lines of a finding about several instructions."""
     return {"lines": sorted({one.line for one in ones})} if len(ones) > 1 else {}
 
 
 class Tally:
-    """Counts of what the rules judged and did not judge in all functions of a module, by kind and reason.
+    """Counts of the objects that the rules judged and did not judge in all functions of a module, by kind and reason.
 
     Args:
-        sources: line of the text -> line of the source.
+        sources: mapping from lines of the text to lines of the source.
     """
 
     def __init__(self, sources: Mapping[int, str]) -> None:
@@ -126,22 +126,22 @@ class Tally:
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """A text for each kind, in alphabetical order."""
+        """Return a description for each kind of judged objects, in alphabetical order."""
         return tuple([f"{counted(n, noun)} ({what})" for (noun, what), n in sorted(self._judged.items()) if n])
 
     def leave(self, noun: str, reason: str, lines: Iterable[int], count: int | None = None) -> None:
-        """Note that something was not judged.
+        """Record that something was not judged.
 
         Args:
             noun: its kind, in the singular ('barrier'). reason: the reason; `{lines}` is replaced by the line numbers.
-            lines: the lines where it is used. count: the number; None: one per line.
+                lines: the lines where it is used. count: the number of objects; by default, one per line.
         """
         listed = list(lines)
         self._count[noun, reason] += len(listed) if count is None else count
         self._lines[noun, reason] += listed
 
     def not_judged(self, nouns: Sequence[str] | None = None) -> tuple[str, ...]:
-        """A text for each kind and reason, in alphabetical order; with `nouns`, only for these kinds."""
+        """Return a description for each kind and reason, in alphabetical order; with `nouns`, only for these kinds."""
         listed = []
         for (noun, reason), count in sorted(self._count.items()):
             if count and (nouns is None or noun in nouns):
@@ -155,8 +155,8 @@ class Tally:
 class Flow:
     """One function: its judged instructions, the paths between them, and the counts of the rules.
 
-    symbols: the state space of each symbol. alignments: bytes that the declaration of a symbol aligns it to.
-    maps: the map that is passed to each parameter, by its number. target: the architecture.
+    symbols: the state space of each symbol. alignments: the alignment in bytes that each symbol's declaration gives.
+    maps: the tensor map that is passed to each parameter, by the parameter's index. target: the architecture.
     """
 
     function: Function
@@ -173,15 +173,15 @@ class Flow:
     _writes: dict[int, dict[str, list[int]]] = field(default_factory=dict)
 
     def of(self, *rows: str) -> list[Known]:
-        """The instructions that match these rows, in the order of the text."""
+        """Return the instructions that match these rows, in the order of the text."""
         return [one for one in self.known if one.row in rows]
 
     def leave(self, noun: str, reason: str, ones: Iterable[Known], count: int | None = None) -> None:
-        """Note that a rule did not judge these instructions."""
+        """Record that a rule did not judge these instructions."""
         self.tally.leave(noun, reason, [one.line for one in ones], count)
 
     def reached(self, block: int) -> frozenset[int]:
-        """The blocks that paths from the end of a block reach."""
+        """Return the blocks that paths from the end of a block reach."""
         if block not in self._reached:
             seen: set[int] = set()
             todo = list(self.function.blocks[block].after)
@@ -194,11 +194,11 @@ class Flow:
         return self._reached[block]
 
     def comes_to(self, first: Place, second: Place) -> bool:
-        """Whether there is a path from one instruction to the other."""
+        """Whether there is a path from the first instruction to the second."""
         return (first[0] == second[0] and first[1] < second[1]) or second[0] in self.reached(first[0])
 
     def writes_before(self, place: Place, predicate: str) -> int:
-        """Number of writes to the register of a predicate ('@!%p1') in an instruction's block before it."""
+        """Return the number of writes to a predicate's register ('@!%p1') before an instruction in its block."""
         number, index = place
         if number not in self._writes:
             made: dict[str, list[int]] = collections.defaultdict(list)
@@ -215,8 +215,8 @@ class Flow:
         return opcode in ("ret", "exit") or (not self.function.blocks[block].after and opcode != "trap")
 
     def avoiding(self, marks: Iterable[Known]) -> Callable[[Place], bool]:
-        """Return a predicate on instructions: whether a path from the instruction to the end of the function avoids all
-        of `marks`. A mark with a predicate counts as executed."""
+        """Return a function that tests whether a path from an instruction to the end of the function avoids all of
+        `marks`. A predicated mark counts as executed."""
         last: dict[int, int] = {}
         for mark in marks:
             number, index = mark.place
@@ -247,7 +247,7 @@ class Flow:
         warning: bool = False,
         facts: Mapping[str, object] | None = None,
     ) -> Diagnostic:
-        """Make a finding at an instruction."""
+        """Make the finding that an instruction breaks a rule."""
         at = one.event.statement
         name = self.function.name
         return Diagnostic(
@@ -260,7 +260,7 @@ class Flow:
         )
 
     def map_of(self, one: Known) -> tuple[TensorMap | None, str]:
-        """The map that a tensor copy uses, or the reason why it is not known."""
+        """Return the tensor map that a copy uses, or None and the reason why it is unknown."""
         tensor = one.value("tensor")
         names = frozenset() if tensor is None else self.values.symbols(tensor)
         places = [i for i, name in enumerate(self.function.parameters) if name in names]
@@ -274,7 +274,7 @@ class Flow:
         return self.maps[places[0]], ""
 
     def bytes_of(self, one: Known) -> tuple[int | None, str]:
-        """The bytes that one load delivers, or the reason why they are not known."""
+        """Return the number of bytes that one load delivers, or None and the reason why it is unknown."""
         if one.row == "bulk.load":
             size = one.constant("size")
             return size, "" if size is not None else "the number of bytes is known only at run time"
@@ -289,6 +289,6 @@ class Flow:
 
 
 def shared_roots(flow: Flow, value: Value | None) -> frozenset[str]:
-    """The symbols in shared memory that an address is computed from."""
+    """Return the symbols in shared memory from which an address is computed."""
     names = frozenset() if value is None else flow.values.symbols(value)
     return frozenset(name for name in names if flow.symbols.get(name) == "shared")

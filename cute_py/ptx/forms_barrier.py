@@ -1,13 +1,14 @@
 """The mbarrier instructions, and fences between memory orders and between proxies.
 
 An mbarrier is a 64-bit barrier in shared memory that counts arrivals and transaction bytes. A phase ends when the
-pending arrivals are zero and the transaction bytes are zero; `expect_tx` raises the bytes, and the copies lower them.
-The state space decides how the address is read: `.shared{::cta}` is a 32-bit address, `.shared::cluster` is the address
-of a peer's barrier (from mapa), and without a state space the address is generic.
+number of pending arrivals and the number of transaction bytes are both zero. `expect_tx` increases the transaction
+bytes, and the copies decrease them. The state space determines how the address is interpreted: `.shared{::cta}` takes a
+32-bit address, `.shared::cluster` the address of a peer's barrier (from mapa), and without a state space, the address
+is generic.
 
-The instructions on a tensor map itself come last: replace one field, copy it with a fence, fence it, prefetch it. The
-replace instruction only supports tiled maps: the assembler has no `.im2col` mode, though an earlier grammar of the PTX
-ISA did. It exists only on the a and f variants, unlike the other three.
+The last rows are the instructions on a tensor map itself: replace a field, copy the map with a fence, fence it,
+prefetch it. The replace instruction supports only tiled maps: the assembler has no `.im2col` mode, although an earlier
+grammar of the PTX ISA had it. Unlike the other three, it exists only on the a and f variants of architectures.
 """
 
 from __future__ import annotations
@@ -104,7 +105,8 @@ def _order(*orders: str) -> str:
 
 
 def _order_rules(order: str) -> tuple[FormRule, ...]:
-    """A memory order needs a scope and a scope needs an order; the cluster scope needs a cluster."""
+    """Return the rules of memory orders: an order needs a scope, a scope needs an order, and the cluster scope needs a
+    target with clusters."""
     named = (order, "relaxed")
     return (
         forbid("a memory order requires a scope, .cta or .cluster", sem=named, scope=""),
@@ -115,8 +117,8 @@ def _order_rules(order: str) -> tuple[FormRule, ...]:
 
 
 def _arrivals(name: str, sink: tuple[FormRule, ...]) -> tuple[InstructionForm, ...]:
-    """The rows of an arrive instruction: the plain form, the form with expected bytes, and the form that must not
-    complete the phase."""
+    """Return the rows of an arrive instruction: the plain form, the form with expected bytes, and the form that must
+    not complete the phase."""
     section = SYNC + name
     return (
         _from_80(

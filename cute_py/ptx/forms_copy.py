@@ -1,12 +1,14 @@
-"""The copies: cp.async.bulk.tensor (load, store, reduction, prefetch to L2), cp.async.bulk, and copies by threads.
+"""The copy instructions: cp.async.bulk.tensor (load, store, reduction, prefetch to L2), cp.async.bulk, and copies by
+threads.
 
-Tensor copies. Modes of a load: tile, im2col, and from sm_100 on im2col::w, im2col::w::128 and tile::gather4. A store
-has im2col_no_offs in place of im2col, and tile::scatter4. The tensor map's address and the coordinates share a bracket.
+Tensor copies: the modes of a load are tile, im2col, and from sm_100 on also im2col::w, im2col::w::128 and
+tile::gather4. A store has im2col_no_offs instead of im2col, and tile::scatter4. The address of the tensor map and the
+coordinates are in the same brackets.
 
-Bulk copies have no tensor map. Addresses and sizes are in bytes; both addresses and the size are multiples of 16.
+Bulk copies have no tensor map. Both addresses and the size, in bytes, must be multiples of 16.
 
-Before TMA: cp.async with its groups (sm_80), ld.global.nc and st.shared move 4 to 16 bytes per thread and instruction;
-addresses are computed by the threads.
+Copies without TMA: cp.async with its groups (sm_80), ld.global.nc and st.shared move 4 to 16 bytes per thread and
+instruction, and threads compute the addresses.
 """
 
 from __future__ import annotations

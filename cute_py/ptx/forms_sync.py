@@ -1,9 +1,9 @@
-"""Instructions that a TMA kernel needs in addition to the copies: clusters, election, policies, address conversion,
-register budget.
+"""Instructions that a TMA kernel needs in addition to copies: clusters, election of a thread, cache policies, address
+conversion, and register allocation.
 
-Cache control: policies for the `.L2::cache_hint` operand, priorities and prefetches of lines.
+Cache control consists of policies for the `.L2::cache_hint` operand, and of priorities and prefetches of cache lines.
 
-For the consumer of a tile: the fences of warpgroup matrix instructions, and the query of a cancelled cluster launch.
+The consumer of a tile needs the fences of warpgroup matrix instructions, and the query of a cancelled cluster launch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The tcgen05 instructions: tensor memory, the copies into and out of it, and the matrix instructions.
 
 The matrix instructions have a row for each group of kinds that share their operands. ptxas accepts modifiers in any
-order, except the two formats of a decompression. It has no other tcgen05 instruction, such as wait::cp.
+order, except the two formats of a decompression. It supports no other tcgen05 instructions, such as wait::cp.
 
 Sources: PTX ISA 9.0, tcgen05 instructions; every row, rule and bound measured with ptxas 13.0.88 (November 2026).
 Acceptance by ptxas does not imply that a form is legal at run time.
@@ -46,8 +46,8 @@ SCALES: dict[str, tuple[str, ...]] = {
 
 
 def register_count(chosen: Mapping[str, str]) -> int:
-    """32-bit registers of a vector operand: what a ld or st moves, or the mask of disabled lanes of a matrix
-    instruction, 128 bits for each CTA of its group."""
+    """Return the number of 32-bit registers of a vector operand: the data of ld or st, or the mask of disabled lanes of
+    a matrix instruction, which has 128 bits for each CTA of its group."""
     if "num" in chosen:
         return SHAPE_REGISTERS[chosen["shape"]] * int(chosen["num"][1:])
     return 8 if chosen.get("cta_group") == "cta_group::2" else 4
@@ -78,7 +78,8 @@ _DESCRIPTOR = operand("descriptor", "b64")
 
 
 def _copy_rules() -> tuple[FormRule, ...]:
-    """The rules of tcgen05.cp: each shape has its own multicasts, and a decompression names both of its formats."""
+    """Return the rules of tcgen05.cp: each shape has its own multicasts, and a decompression names both of its
+    formats."""
     every = {"": None, **{multicast: None for some in CP_MULTICASTS.values() for multicast in some}}
     found = []
     for shape, allowed in CP_MULTICASTS.items():
@@ -135,7 +136,7 @@ _ENABLE = operand("enable", "predicate negated immediate")
 
 
 def _dense(name: str, kinds: str, last: Operand, targets: Targets) -> InstructionForm:
-    """tcgen05.mma without scale factors; `last` is its last operand."""
+    """Return a row of tcgen05.mma without scale factors; `last` is its last operand."""
     return _form(
         "mma",
         f"sparse?=sp {_GROUP} {kinds} ashift?=ashift {_COLLECTOR_A}",
@@ -161,7 +162,7 @@ def _dense(name: str, kinds: str, last: Operand, targets: Targets) -> Instructio
 
 
 def _weights(name: str, kinds: str, targets: Targets) -> InstructionForm:
-    """tcgen05.mma.ws, where B stays in the collector."""
+    """Return a row of tcgen05.mma.ws, which keeps B in the collector."""
     return _form(
         "mma.ws",
         f"sparse?=sp cta_group=cta_group::1 {kinds} {_COLLECTOR_B}",

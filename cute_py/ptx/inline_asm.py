@@ -1,14 +1,14 @@
-"""Instructions as CUDA inline assembly: operand numbers, constraint letters, the statement text.
+"""Instructions as CUDA inline assembly: operand numbers, constraint letters, and the text of the statement.
 
-Numbers follow the emission catalogue of the TMA Atoms reference pages. In a load, `%0` is the destination, `%1` the
-tensor map and `%2` the barrier; the coordinates, the im2col offsets, the mask and the policy follow. So
+Operand numbers follow the emission catalogue of the TMA Atoms reference pages. In a load, `%0` is the destination, `%1`
+the tensor map and `%2` the barrier, followed by the coordinates, the im2col offsets, the mask and the policy. Therefore
 
     mcast_opnum = rank + 3 + im2col_count
     ch_opnum    = mcast_opnum + (1 if there is a mask else 0)
 
-In a store or reduction, `%0` is the tensor map and `%1` the source; the coordinates and the policy follow. Constraint
-letters: `l` for 64-bit pointers and policies, `r` for coordinates and shared addresses, `h` for 16-bit masks and
-offsets.
+In a store or reduction, `%0` is the tensor map and `%1` the source, followed by the coordinates and the policy.
+Constraint letters are `l` for 64-bit pointers and policies, `r` for coordinates and shared-memory addresses, and `h`
+for 16-bit masks and offsets.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["InlineAsm", "ch_opnum", "inline_asm", "mcast_opnum"]
 
 
 def mcast_opnum(rank: int, im2col_count: int) -> int:
-    """Operand number of the multicast mask of a load: rank + 3 + im2col_count.
+    """Return the operand number of the multicast mask of a load: rank + 3 + im2col_count.
 
     Raises:
         InvalidValueError: the rank is not 1 to 5, or the number of im2col offsets is not 0 to 3.
@@ -40,7 +40,8 @@ def mcast_opnum(rank: int, im2col_count: int) -> int:
 
 
 def ch_opnum(rank: int, im2col_count: int, multicast: bool) -> int:
-    """Operand number of the cache policy of a load: one more than the mask's if there is a mask, otherwise the mask's.
+    """Return the operand number of the cache policy of a load: one more than the mask's number with a mask, otherwise
+    the number that the mask would have.
 
     >>> ch_opnum(2, 0, True), ch_opnum(2, 0, False)
     (6, 5)
@@ -50,7 +51,7 @@ def ch_opnum(rank: int, im2col_count: int, multicast: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AsmOperand:
-    """One operand of the statement: its number, constraint letter, C expression, and whether it is written."""
+    """One operand of an asm statement: its number, constraint letter, C expression, and whether it is written."""
 
     number: int
     constraint: str
@@ -60,7 +61,8 @@ class AsmOperand:
 
 @record
 class InlineAsm:
-    """An asm statement: `template` with %n, its operands in order; `text` is CUDA C++.
+    """An asm statement: `template` is its text with %n for operands, which are listed in order; `text` is the statement
+    in CUDA C++.
 
     >>> InlineAsm("fence.proxy.async;", ()).text
     'asm volatile("fence.proxy.async;"\\n             ::  : "memory");'
@@ -71,7 +73,7 @@ class InlineAsm:
 
     @property
     def constraints(self) -> tuple[str, ...]:
-        """Constraint letters in operand order (LLVM's "r,l,r,..." is their join)."""
+        """The constraint letters in operand order (joined by commas, they are LLVM's "r,l,r,...")."""
         return tuple(operand.constraint for operand in self.operands)
 
     def __repr__(self) -> str:
@@ -88,11 +90,11 @@ _LETTERS = {"smem": "r", "desc": "l", "mbar": "r", "crd": "r", "offset": "h", "m
 
 _HEADS = {"load": ("[%0], [%1, {}], [%2]", "smem", "desc", "mbar"), "prefetch": ("[%0, {}]", "desc")}
 _STORE_HEAD = ("[%0, {}], [%1]", "desc", "smem")
-"""Operands before the offsets, with {} for the coordinates, and the expressions that are numbered before these."""
+"""The operands before the offsets, with {} for the coordinates, and the expressions that are numbered before these."""
 
 
 def inline_asm(form: str, **modifiers: Modifier) -> InlineAsm:
-    """The asm statement of a tensor load, store, reduction or prefetch.
+    """Return the asm statement of a tensor load, store, reduction or prefetch.
 
     >>> statement = inline_asm("load", dim=2, multicast=True)
     >>> statement.template.split(" ", 1)[1]
@@ -101,7 +103,7 @@ def inline_asm(form: str, **modifiers: Modifier) -> InlineAsm:
     ('r', 'l', 'r', 'r', 'r', 'h')
 
     Raises:
-        EmissionError: the form has no tensor map operand, or the modifiers do not fit it.
+        EmissionError: the form has no tensor map operand, or does not accept the modifiers.
     """
     if not any(operand.name == "tensor" for operand in find_form(form).operands):
         raise EmissionError(f"{form} has no tensor map operand")

@@ -1,17 +1,16 @@
-"""The structure of a row of the instruction table: modifiers in slots, operands with classes, and the rules between
-them.
+"""The structure of a row of the instruction table: slots for modifiers, operands with classes, and rules about both.
 
-A form is one instruction with all its optional modifiers. Its slots follow the order of the PTX ISA; a slot
-holds at most one choice. Rules list the choices that exclude each other, and the targets and PTX version that a
-combination needs. `check` computes the verdicts from these rows.
+A form is one instruction with all its optional modifiers. Its slots are in the order of the PTX ISA; a slot holds at
+most one modifier. Rules list the choices that exclude each other, and the targets and the PTX version that a
+combination needs. `check` computes verdicts from these rows.
 
-The slots of a row are one line of text, similar to the ISA's syntax line:
+The slots of a row are written as one line of text, similar to the syntax line in the ISA:
 
     dim=1d|2d spaces=global.shared::cta mode?=(tile)|tile::scatter4 completion=bulk_group restrict~=weak
 
-`name=` takes exactly one of its choices, and `name?=` at most one. `ptx()` writes the choice in parentheses by default.
-`name~=` is an optional slot that ptxas accepts although the ISA does not list it. `name>other?=` is a slot that ptxas
-requires after the slot `other`.
+`name=` takes exactly one of its choices, and `name?=` at most one. By default, `ptx()` writes the choice in
+parentheses. `name~=` is an optional slot that ptxas accepts although the ISA does not list it. `name>other?=` is an
+optional slot that ptxas requires to follow the slot `other`.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ Condition = tuple[tuple[str, frozenset[str]], ...]
 
 
 def when(**slots: str | tuple[str, ...]) -> Condition:
-    """A condition from keywords: `when(mode=("im2col", "im2col::w"), dst="shared::cta")`."""
+    """Make a condition from keywords: `when(mode=("im2col", "im2col::w"), dst="shared::cta")`."""
     return tuple((name, frozenset((value,) if isinstance(value, str) else value)) for name, value in slots.items())
 
 
 def holds(condition: Condition, chosen: Mapping[str, str]) -> bool:
-    """Whether the chosen modifiers fulfil the condition."""
+    """Whether the chosen modifiers satisfy the condition."""
     for name, allowed in condition:  # noqa: SIM110  half the time of a generator; a verdict asks this of each rule
         if chosen.get(name, "") not in allowed:
             return False
@@ -41,9 +40,10 @@ def holds(condition: Condition, chosen: Mapping[str, str]) -> bool:
 
 
 class OperandClass(NamedEnum):
-    """The kind of an operand, and the text that `ptx()` writes by default ('': the modifiers decide).
+    """The kind of an operand, and the text that `ptx()` writes for it by default ('': the text depends on the
+    modifiers).
 
-    The third field is the only state space of an address, or the bits of a register (negative for floating point).
+    `space` is the only state space of an address, and `bits` the width of a register (negative for floating point).
     """
 
     SHARED_ADDRESS = "shared-memory address", "[%r1]", "shared"
@@ -81,7 +81,7 @@ class OperandClass(NamedEnum):
 
 
 class Narrow(NamedEnum):
-    """How ptxas treats a 32-bit register in place of a 64-bit address. Source: ptxas 13.0.88."""
+    """How ptxas treats a 32-bit register where a 64-bit address is expected. Source: ptxas 13.0.88."""
 
     TAKEN = "taken"
     NOT_CONSUMER = "refused on sm_120 and sm_121"
@@ -92,12 +92,12 @@ class Narrow(NamedEnum):
 class Operand:
     """One operand. It is present if `condition` holds, and may be omitted if it is `optional`.
 
-    kinds: its possible kinds; `ptx()` emits the first. values: the allowed numbers of an immediate.
-    step: an immediate must be a multiple of it. lowest, highest: bounds of an immediate; `at_most` names the operand
-    that is its highest. written: whether it is a result. symbol: whether a variable may be named here; its space is
-    that of the slot `spaces` (or shared memory without that slot).
-    narrow: how ptxas treats a 32-bit register as a 64-bit address. bare: whether ptxas also accepts the operand without
-        brackets. register: whether a number is refused.
+    kinds: its possible kinds; `ptx()` emits the first. values: the allowed values of an immediate. step: an immediate
+    must be a multiple of it. lowest, highest: bounds of an immediate; `at_most` names the operand whose value is the
+    upper bound. written: whether the operand is a result. symbol: whether a variable may be named here; its state space
+    is that of the slot `spaces`, or shared memory without that slot. narrow: how ptxas treats a 32-bit register as a
+    64-bit address. bare: whether ptxas also accepts the operand without brackets. register: whether the operand must be
+    a register, not a number.
     """
 
     name: str
@@ -118,11 +118,11 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A position for one modifier; `choices` have no leading dot. An optional slot may stay empty.
+    """A slot for one modifier; `choices` have no leading dot. An optional slot may stay empty.
 
-    `default` is the choice that `ptx()` makes by default (an optional slot without a default stays empty). `tolerated`:
-    ptxas accepts the modifier here although the ISA does not list it; the canonical text omits it. `after`: the slot
-    that ptxas requires before this one (it accepts all others in any order).
+    `default` is the choice that `ptx()` makes by default (an optional slot without a default stays empty). `tolerated`
+    is whether ptxas accepts the modifier here although the ISA does not list it; the canonical text omits such
+    modifiers. `after` is the slot that ptxas requires before this slot (it accepts all other slots in any order).
     """
 
     name: str
@@ -137,7 +137,7 @@ _SLOT = re.compile(r"(?<!\w)(\w++)(?:>(\w++))?([?~]?)=(\S++)")
 
 
 def slots_of(text: str) -> tuple[Slot, ...]:
-    """The slots that one line of text describes; the module's docstring has the notation.
+    """Parse the slots that one line of text describes, in the notation of the module's docstring.
 
     >>> [(slot.name, slot.optional, slot.default) for slot in slots_of("dim=1d|2d mode?=(tile)|im2col")]
     [('dim', False, ''), ('mode', True, 'tile')]
@@ -152,11 +152,11 @@ def slots_of(text: str) -> tuple[Slot, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FormRule:
-    """If `condition` holds, the form needs `targets` and PTX `since`; with `forbid`, the form does not exist; `forbid`
-    is the reason.
+    """A rule: if `condition` holds, the form needs `targets` and PTX `since`. With `forbid`, the reason, it does not
+    exist.
 
-    `given` names operands: the rule then applies only if all of them are written (and, with `values`, if the first
-    is one of these immediates; with `predicate`, if it is a predicate).
+    With `given`, the rule applies only if all operands with these names are written. With `values`, the first of them
+    must also be one of these immediates, and with `predicate`, it must be a predicate.
     """
 
     condition: Condition
@@ -177,12 +177,12 @@ def needs(
     predicate: bool = False,
     **slots: str | tuple[str, ...],
 ) -> FormRule:
-    """A rule: with these choices in these slots, the form needs `targets` and PTX `since`."""
+    """Make a rule: with these choices in these slots, the form needs `targets` and PTX `since`."""
     return FormRule(when(**slots), targets, since, "", given, values, predicate)
 
 
 def forbid(why: str, *, given: tuple[str, ...] = (), **slots: str | tuple[str, ...]) -> FormRule:
-    """A rule: with these choices in these slots the form does not exist; the text is the reason."""
+    """Make a rule: with these choices in these slots, the form does not exist; `why` is the reason."""
     return FormRule(when(**slots), forbid=why, given=given)
 
 
@@ -190,9 +190,10 @@ def forbid(why: str, *, given: tuple[str, ...] = (), **slots: str | tuple[str, .
 class InstructionForm:
     """One row of the instruction table.
 
-    name: the key for `ptx()`. family: the group of the form. opcode: the text before the modifiers. slots, operands: in
-    the ISA's order. targets, since: the targets and the PTX version that have the plain form. section: the heading in
-    the PTX ISA 9.0. assembled, executed: the evidence. partial: whether the opcode has modifiers that the row omits.
+    name: the name by which `ptx()` finds the row. family: the group of the form. opcode: the text before the modifiers.
+    slots, operands: the slots and operands in the ISA's order. targets, since: the targets, and the first PTX version,
+    that support the plain form. section: the heading in the PTX ISA 9.0. assembled, executed: how the row was verified.
+    partial: whether the opcode has modifiers that the row omits.
 
     >>> from cute_py.ptx.catalog import FORMS
     >>> [form.name for form in FORMS][:2]
@@ -216,12 +217,12 @@ class InstructionForm:
         return f"form({self.name!r})"
 
     def slot(self, name: str) -> Slot | None:
-        """The slot of that name, or None."""
+        """Return the slot of that name, or None."""
         expect_name(name, "the name of a slot")
         return next((slot for slot in self.slots if slot.name == name), None)
 
     def expected(self, chosen: Mapping[str, str]) -> tuple[Operand, ...]:
-        """The operands for these modifiers, including the optional ones."""
+        """Return the operands for these modifiers, including optional operands."""
         for modifier in expect(chosen, dict, "the modifiers").values():
             expect(modifier, str, "a modifier")
         return tuple(operand for operand in self.operands if holds(operand.condition, chosen))
@@ -247,7 +248,8 @@ def row(
     executed: str = "not executed",
     partial: bool = False,
 ) -> InstructionForm:
-    """A row with its slots in the notation of this module; named by its opcode, in the section of that name."""
+    """Make a row with its slots in the notation of this module. By default, its name and its section are those of the
+    opcode."""
     slots_, heading = slots_of(slots), section or (MOVE if _MOVING.match(opcode) else SYNC) + opcode
     measured = "ptxas 13.0.88", executed, partial
     return InstructionForm(name or opcode, family, opcode, slots_, operands, heading, targets, since, rules, *measured)
@@ -273,7 +275,7 @@ def operand(
     symbol: bool = False,
     **slots: str | tuple[str, ...],
 ) -> Operand:
-    """An operand, present if each of `slots` has one of these choices ('': the slot is empty).
+    """Make an operand that is present if each of `slots` has one of the given choices ('': the slot is empty).
 
     kinds: names of operand classes, without `_address`: "b64 tmem" is a 64-bit value or a tensor-memory address.
     """
@@ -283,8 +285,8 @@ def operand(
 
 
 def by_space(name: str, *spaces: str | tuple[str, ...], narrow: Narrow = Narrow.TAKEN) -> tuple[Operand, ...]:
-    """An address operand whose kind depends on the state space. Without a state space ('') it is generic, with
-    `narrow`."""
+    """Make an address operand whose kind depends on the state space. Without a state space (''), it is a generic
+    address; `narrow` applies to it."""
     found = []
     for space in spaces:
         kind = "generic" if space == "" else space if space in ("global", "param", "const") else "shared"
@@ -293,7 +295,7 @@ def by_space(name: str, *spaces: str | tuple[str, ...], narrow: Narrow = Narrow.
 
 
 def coordinate_count(chosen: Mapping[str, str]) -> int:
-    """Number of coordinates of a tensor operand: the dimension, or five for gather4 and scatter4.
+    """Return the number of coordinates of a tensor operand: the dimension, or five for gather4 and scatter4.
 
     Source: PTX ISA, Tensors: tile::gather4 takes one column and four rows.
     """
@@ -303,7 +305,7 @@ def coordinate_count(chosen: Mapping[str, str]) -> int:
 
 
 def offset_count(chosen: Mapping[str, str]) -> int:
-    """Number of im2col offsets that follow: dimension - 2 in im2col, two (wHalo, wOffset) in the im2col::w modes,
+    """Return the number of im2col offsets: dimension - 2 in im2col, two (wHalo, wOffset) in the im2col::w modes,
     otherwise 0."""
     mode = chosen.get("mode", "")
     if mode == "im2col":

@@ -29,12 +29,12 @@ def ptx_module(
     symbols: Sequence[str] = (),
     directives: Sequence[str] = (),
 ) -> str:
-    """A PTX module of one kernel.
+    """Return the text of a PTX module with one kernel.
 
     Args:
-        body: the lines of the kernel, declarations of registers first. parameters: the type and name of each, such as
-            '.u64 p_base'.
-        symbols: lines before the kernel. directives: lines between its parameters and its body.
+        body: the lines of the kernel; declarations of registers come first. parameters: type and name of each
+            parameter, such as '.u64 p_base'. symbols: lines before the kernel. directives: lines between its parameters
+            and its body.
 
     >>> print(ptx_module("nothing", ["ret;"], "sm_90a", parameters=[".u64 p_base"]), end="")
     .version 9.0
@@ -52,7 +52,7 @@ def ptx_module(
 
 
 def find_in_wheels(tool: str) -> Path | None:
-    """Find a program in the bin folder of one of CUDA's wheels; None if no installed wheel has it."""
+    """Find a program in the bin folder of a CUDA wheel; None if no installed wheel contains it."""
     spec = importlib.util.find_spec("nvidia")
     folders = (spec.submodule_search_locations or ()) if spec is not None else ()
     return next((found for folder in folders for found in sorted(Path(folder).glob(f"*/bin/{tool}"))), None)
@@ -69,7 +69,7 @@ def find_ptxas() -> Path | None:
 
 @functools.cache
 def ptxas_version() -> str:
-    """The release that the assembler reports, such as '13.0.88'.
+    """Return the release that the assembler reports, such as '13.0.88'.
 
     Raises:
         DeviceError: there is no ptxas.
@@ -113,8 +113,8 @@ def assemble_module(source: str, arch: str) -> tuple[bool, str, bytes]:
 
 
 def assembles(source: str, arch: str) -> bool | None:
-    """Whether ptxas accepts a PTX module; None if there is no ptxas. A call that does not finish in time counts as
-    refused.
+    """Whether ptxas accepts a PTX module; None if there is no ptxas. If ptxas does not finish in time, the result is
+    False.
 
     >>> assembles(ptx_module("nothing", ["ret;"], "sm_90a"), "sm_90a") in (True, None)
     True
@@ -127,7 +127,7 @@ def assembles(source: str, arch: str) -> bool | None:
 
 @functools.cache
 def find_disassembler() -> str | None:
-    """Find nvdisasm or cuobjdump on PATH or in CUDA's usual folder, or nvdisasm in its wheel; None if there is none."""
+    """Find nvdisasm or cuobjdump on PATH or in CUDA's usual folder, or nvdisasm in its wheel; None if none is found."""
     tools = (
         shutil.which(f"{place}{tool}") for tool in ("nvdisasm", "cuobjdump") for place in ("", "/usr/local/cuda/bin/")
     )
@@ -136,10 +136,10 @@ def find_disassembler() -> str | None:
 
 
 def disassemble(cubin: bytes) -> str:
-    """The machine code of a cubin, SASS.
+    """Return the machine code (SASS) of a cubin.
 
     Raises:
-        MissingPackageError: there is no disassembler. DeviceError: the disassembler refuses the cubin.
+        MissingPackageError: there is no disassembler. DeviceError: the disassembler can't read the cubin.
     """
     tool = find_disassembler()
     if tool is None:
@@ -166,7 +166,8 @@ _SECTION: Final = re.compile(r"^(?:[^\S\n]*+\.section\s+)?\.text\.([\w$]+)[,:]",
 
 
 def copy_engine_code(sass: str) -> dict[str, tuple[str, ...]]:
-    """Maps a kernel to its machine instructions of TMA, bulk copies, barriers, clusters and proxy fences, in order.
+    """Return, for each kernel, its machine instructions of TMA, bulk copies, barriers, clusters and proxy fences, in
+    order.
 
     Args:
         sass: as `disassemble` returns it.

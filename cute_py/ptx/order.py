@@ -1,17 +1,17 @@
-"""Judge a PTX module: each instruction by the table, and the instructions that must come before or after it.
+"""Judge a PTX module: each instruction by the table, and the order of instructions on every path.
 
 The rules about several instructions apply to every path through the blocks of one function:
 
 - the transaction bytes that a barrier expects equal the bytes of the copies that complete on it (`cute_py.ptx.phases`),
-  if all are constants (the bytes of a tensor copy are in its map, which you may pass);
-- barriers, and the shared memory of bulk copies, are aligned, if the text shows their alignment;
-- shared memory written by this thread is fenced (fence.proxy.async) before a bulk store reads it;
+  if all of these numbers are constants (the bytes of a tensor copy follow from its map, which you may pass);
+- barriers and the shared memory of bulk copies are aligned, if the text determines their alignment;
+- a fence (fence.proxy.async) separates a thread's writes to shared memory from a bulk store that reads it;
 - a bulk store is committed to a group and waited for before the kernel ends;
-- a barrier is initialised for the whole cluster if a multicast load of another CTA completes on it;
+- a barrier on which a multicast load of another CTA completes is initialised for the whole cluster;
 - a tensor map that the kernel changes is released, and is acquired before its use.
 
 Properties that depend on other threads, other kernels or the contents of tensor maps are not judged. The scope of the
-report counts judged properties, and lists the others with the reason and the lines.
+report counts judged properties, and lists properties that were not judged, with the reason and the lines.
 """
 
 from __future__ import annotations
@@ -77,13 +77,11 @@ _MAP_USES: Final = ("load", "store", "reduce", "prefetch", "prefetch.tensormap")
 
 @record
 class ProgramReport:
-    """The contents of a PTX module, and its errors.
+    """The result of `check_program`: the judged instructions of a PTX module, and the rules that it breaks.
 
     found: every broken rule; its severity is 'warning' if the text does not prove the error. counts: the number of
-    judged
-        instructions for each row of the table. scope: what the rules judged, and what they did not judge, with the
-        reason.
-    sources: the line of the source for a line of the text, such as 'ring.cu:21', if a `.loc` gives it.
+    judged instructions for each row of the table. scope: what the rules judged, and what they did not judge, with the
+    reason. sources: for each line of the text, the line of the source, such as 'ring.cu:21', if a `.loc` gives it.
 
     >>> from cute_py.ptx import check_program
     >>> report = check_program(".version 8.0\\n.target sm_90a\\n.address_size 64\\n.visible .entry nothing() { ret; }")
@@ -100,12 +98,12 @@ class ProgramReport:
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """The findings that hold on every path."""
+        """The findings that the text proves, without warnings."""
         return tuple(one for one in self.found if one.severity == "error")
 
     @property
     def summary(self) -> str:
-        """The counts and the findings, without the scope."""
+        """A text with the counts and the findings, without the scope."""
         judged = sum(self.counts.values())
         kinds = ", ".join(f"{count} {name}" for name, count in sorted(self.counts.items()))
         lines = [f"{self.target}: {counted(judged, 'instruction')} of the rules" + (f" ({kinds})" if kinds else "")]
@@ -137,7 +135,7 @@ _ALIGNED: Final = {
 
 
 def _alignments(flow: Flow) -> Iterator[Diagnostic]:
-    """Find addresses in shared memory that are misaligned wherever their variable is placed."""
+    """Find addresses in shared memory that are misaligned wherever their variable is allocated."""
     for row, (name, need, source) in _ALIGNED.items():
         unknown: list[Known] = []
         wrong: dict[tuple[int, int], list[Known]] = collections.defaultdict(list)
@@ -172,8 +170,7 @@ _OTHER_WRITES: Final = ("atom.shared", "red.shared", "cp.async.ca", "cp.async.cg
 
 
 def _proxy_fences(flow: Flow) -> Iterator[Diagnostic]:
-    """Find shared memory that this thread wrote with ordinary stores and that a bulk store reads without a fence in
-    between."""
+    """Find bulk stores that read shared memory after ordinary stores of the same thread, without a fence in between."""
     reads = {one.place: one for one in flow.of(*STORES, *PEER)}
     if not reads:
         return
@@ -209,7 +206,8 @@ def _proxy_fences(flow: Flow) -> Iterator[Diagnostic]:
 
 
 def _ordinary_writes(flow: Flow) -> tuple[dict[Place, Event], dict[str, list[int]]]:
-    """The writes to shared memory through the generic proxy, and the lines of the writes that are not followed."""
+    """Return the writes to shared memory through the generic proxy, and by reason the lines of writes that are not
+    followed."""
     writes: dict[Place, Event] = {}
     left: dict[str, list[int]] = collections.defaultdict(list)
     for event in flow.values.events:
@@ -243,8 +241,8 @@ def _step(held: set[Place], what: str, place: Place) -> None:
 def _unfenced_writes(
     function: Function, steps: Mapping[int, list[tuple[int, str, Place]]]
 ) -> tuple[list[frozenset[Place]], list[frozenset[Place]]]:
-    """For each block, the writes without a later fence: the writes on every path to the block, and the writes on at
-    least one path."""
+    """Return, for each block, the writes that no fence follows: on every path to the block, and on at least one
+    path."""
     everything = frozenset(place for found in steps.values() for _, what, place in found if what == "write")
 
     def leaving(number: int, entered: frozenset[Place]) -> frozenset[Place]:
@@ -307,7 +305,7 @@ def _unfenced(flow: Flow, read: Known, writes: list[Event]) -> Iterator[Diagnost
 
 
 def _groups(flow: Flow) -> Iterator[Diagnostic]:
-    """Find stores that are not followed by a commit, or by a wait, on any path."""
+    """Find bulk stores after which no path has a commit, or no path has a wait."""
     stores = flow.of(*STORES)
     if not flow.function.entry or flow.calls:
         flow.leave("bulk store", "commit and wait: they may be in another function", stores)
@@ -337,7 +335,7 @@ def _groups(flow: Flow) -> Iterator[Diagnostic]:
 
 
 def _cluster_size(function: Function) -> int | None:
-    """The number of CTAs of a cluster, if the kernel declares it (.reqnctapercluster)."""
+    """Return the number of CTAs in a cluster, if the kernel declares it (.reqnctapercluster)."""
     parts = function.directives.replace(",", " ").split()
     if ".reqnctapercluster" not in parts:
         return None
@@ -350,7 +348,7 @@ def _cluster_size(function: Function) -> int | None:
 
 
 def _multicast(flow: Flow) -> Iterator[Diagnostic]:
-    """Check loads into several CTAs: their barriers must be initialised for the whole cluster, and the CTAs must
+    """Check multicast loads: their barriers must be initialised for the whole cluster, and the CTAs of their masks must
     exist."""
     loads = [one for one in flow.of(*LOADS) if "multicast" in one.chosen]
     size = _cluster_size(flow.function)
@@ -409,7 +407,8 @@ def _multicast(flow: Flow) -> Iterator[Diagnostic]:
 
 
 def _tensormaps(flow: Flow) -> Iterator[Diagnostic]:
-    """Check maps that the kernel changes: they must be released after the change and acquired before the use."""
+    """Check tensor maps that the kernel changes: they must be released after the change and acquired before their
+    use."""
     copies, replaced = flow.of("tensormap.cp_fenceproxy"), flow.of("tensormap.replace")
     releases = [*copies, *flow.of("fence.proxy.tensormap.release")]
     acquires = flow.of("fence.proxy.tensormap.acquire")
@@ -464,7 +463,7 @@ def _tensormaps(flow: Flow) -> Iterator[Diagnostic]:
 
 
 def _is_parameter(roots: frozenset[Key], symbols: Mapping[str, str]) -> bool:
-    """Whether a map is itself a parameter or a constant, which no kernel changes."""
+    """Whether a tensor map is a kernel parameter or a constant, which a kernel can't change."""
     return all(key[0] == "symbol" and symbols.get(str(key[1])) in ("param", "const") for key in roots)
 
 
@@ -477,7 +476,7 @@ def _examined(text: str, symbols: tuple[tuple[str, str], ...]) -> ParsedInstruct
 
 
 def _known_of(event: Event, symbols: Mapping[str, str]) -> tuple[Known, ParsedInstruction] | None:
-    """An event matched with its row; None: no row covers it."""
+    """Match an event with its row; None if no row covers it."""
     statement = event.statement
     named = [part for text in statement.operands for part in (text.strip("[]{} ").partition("+")[0].strip(),)]
     used = tuple(sorted((name, symbols[name]) for name in named if name in symbols))
@@ -498,17 +497,17 @@ def check_program(
     """Judge the TMA, bulk, mbarrier, fence, tensormap and cluster instructions of a PTX module.
 
     Args:
-        text: the module. arch: the architecture to judge for; None: the architecture of its `.target`.
-        maps: the tensor map (or atom) that is passed to each parameter of a kernel, by its number; it gives the bytes
-            of loads.
-        assemble: offer a changed line (the fact `change` of a finding) only if ptxas accepts the module with it. The
+        text: the module. arch: the architecture for which to judge it; by default, the architecture of its `.target`.
+        maps: the tensor map (or atom) that is passed to each parameter of a kernel, by the parameter's index; it
+            determines the bytes of loads.
+        assemble: suggest a changed line (the fact `change` of a finding) only if ptxas accepts the changed module. The
             scope lists changes that were not assembled.
-        launched: whether `run_ptx` judges a launch of the module too. Then the scope omits the properties that a run
-            shows: bytes, phases, arrivals, order, and the fences of memory.
+        launched: whether `run_ptx` also judges a launch of the module. The scope then omits the properties that a run
+            shows: bytes, phases, arrivals, order, and memory fences.
     Raises:
         ParseError: the text is not a PTX module.
-        InvalidValueError: the architecture is unknown. InvalidTypeError: `maps` has a key that is not a number, or a
-            value that is not a map.
+        InvalidValueError: the architecture is unknown. InvalidTypeError: a key of `maps` is not an integer, or a value
+            is not a tensor map.
 
     >>> report = check_program('''.version 8.0
     ... .target sm_90a
@@ -549,7 +548,7 @@ MOST_TRIED: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """The findings of the rules in a module."""
+    """The judgement of a module by all rules."""
 
     target: str
     version: Version
@@ -572,8 +571,8 @@ def _judge_module(text: str, arch: str | None, maps: Mapping[int, TensorMap]) ->
 def _with_change(
     one: Diagnostic, text: str, judged: _Judged, maps: Mapping[int, TensorMap], assemble: bool, *, tried: bool
 ) -> Diagnostic:
-    """Replace the edits of a finding by the changed lines (the fact `change`), if the changed module does not have the
-    finding and, with `assemble`, ptxas accepts it."""
+    """Replace the edits of a finding by the changed lines (the fact `change`), if the change removes the finding and,
+    with `assemble`, ptxas accepts the changed module."""
     facts: dict[str, Any] = dict(one.facts)
     edits = facts.pop(EDITS)
     lines, change = text.split("\n"), {}
@@ -593,7 +592,7 @@ def _with_change(
 
 
 def _mends(one: Diagnostic, changed: str, judged: _Judged, maps: Mapping[int, TensorMap]) -> bool:
-    """Whether a changed module has one finding fewer, and no new one."""
+    """Whether a changed module has one finding fewer and no new finding."""
     left = [(found.rule, found.facts["line"]) for found in _judge_module(changed, judged.target, maps).found]
     before = [(found.rule, found.facts["line"]) for found in judged.found]
     before.remove((one.rule, one.facts["line"]))
@@ -606,7 +605,7 @@ _TENSOR_COPIES: Final = ("load", "store", "reduce")
 
 
 def _run_time(flow: Flow) -> Iterator[Diagnostic]:
-    """List the properties that the text does not show: the order of threads, the phases of waits, and the size of
+    """List the properties that the text does not determine: the order of threads, the phases of waits, and the size of
     buffers."""
     inits, waits, copies = flow.of("mbarrier.init"), flow.of(*_WAITS), flow.of(*_TENSOR_COPIES)
     barriers = len({one.value("barrier") for one in inits})

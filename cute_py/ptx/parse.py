@@ -1,7 +1,11 @@
-"""Parse the text of an instruction: opcode, modifiers in their written order, operands with their kinds.
+"""Parse one instruction or one declaration of PTX.
 
-Registers are recognised by the names that compilers use: `%q` and `%rq` 128 bits, `%rd` 64, `%r` 32, `%h` and `%rs` 16,
-`%p` predicates, `%f` and `%fd` floating point. A name without `%` is a symbol; its state space comes from `symbols`.
+An instruction has an opcode, modifiers in the written order, and operands with their kinds. A declaration has a state
+space, a type, an alignment, sizes and initial values.
+
+Registers are recognised by the names that compilers use: `%q` and `%rq` have 128 bits, `%rd` 64, `%r` 32, `%h` and
+`%rs` 16; `%p` are predicates, and `%f` and `%fd` floating point. A name without `%` is a symbol; its state space comes
+from `symbols`.
 """
 
 from __future__ import annotations
@@ -16,14 +20,23 @@ from dataclasses import dataclass
 from typing import Final
 
 from cute_py.argument_checks import NamedEnum, expect
-from cute_py.errors import ParseError, given
+from cute_py.errors import ParseError, given, shortened
 from cute_py.notation.argument_lists import split_operands
 
 STATE_SPACES = ("global", "shared", "shared::cta", "shared::cluster", "param", "const", "local")
+SPACES: Final = ("global", "shared", "const", "local", "param")
+TYPE_BITS: Final = {
+    **{f"{letter}{bits}": bits for letter in "bus" for bits in (8, 16, 32, 64)},
+    "b128": 128, "f16": 16, "f16x2": 32, "bf16": 16, "bf16x2": 32, "f32": 32, "f64": 64, "pred": 1,
+}  # fmt: skip
+"""Type of a register or variable -> its bits."""
+MAX_VARIABLE_BYTES: Final = 1 << 30
+"""Maximum number of bytes of a variable."""
+_SYMBOLIC = re.compile(r"(?:(generic)\s*+\(\s*+)?([A-Za-z_$%][\w$]*)\s*+\)?\s*+(?:\+\s*(\d{1,18}))?")
 
 
 class OperandKind(NamedEnum):
-    """The written form of an operand."""
+    """The kind of an operand, by its written form."""
 
     ADDRESS = "address"
     TENSOR = "address with coordinates"
@@ -37,8 +50,8 @@ class OperandKind(NamedEnum):
 
 @dataclass(frozen=True, slots=True)
 class WrittenOperand:
-    """One operand as written. base: its register, symbol or number; offset: `+n` inside the bracket; elements: the
-    elements of a vector, or the coordinates. `value` is the number of an immediate, and `added` the number of the
+    """One operand as written. base: its register, symbol or number; offset: `+n` inside the brackets; elements: the
+    elements of a vector, or the coordinates. `value` is the value of an immediate, and `added` the value of the
     offset."""
 
     text: str
@@ -51,8 +64,35 @@ class WrittenOperand:
 
 
 @dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable or a parameter. count: the number of elements, 0 for an array without a size; initial: the initial
+    values of its declaration, each a number, the text of a constant, or (symbol, added bytes, whether it is the
+    symbol's generic address)."""
+
+    name: str
+    space: str
+    kind: str
+    align: int
+    count: int
+    line: int
+    linkage: str = ""
+    initial: tuple[int | str | tuple[str, int, bool], ...] = ()
+
+    @property
+    def element_bytes(self) -> int:
+        """Number of bytes per element."""
+        return max(TYPE_BITS[self.kind] // 8, 1)
+
+    @property
+    def nbytes(self) -> int:
+        """Number of bytes of all elements."""
+        return self.element_bytes * self.count
+
+
+@dataclass(frozen=True, slots=True)
 class Instruction:
-    """A parsed instruction: predicate ('' if none), opcode and modifiers as one dotted name, operands.
+    """A parsed instruction: its predicate ('' if it has none), its opcode and modifiers as one dotted name, and its
+    operands.
 
     >>> found = parse_instruction("@%p1 cp.async.bulk.wait_group.read 0;")
     >>> found.predicate, found.parts, found.operands[0].value
@@ -104,9 +144,10 @@ _OPERATORS: Final[dict[type[ast.AST], Callable[..., int]]] = {
 
 
 def register_bits(name: str) -> int | None:
-    """Width of a register by its name: 64, 32, 16, 128; 1 for a predicate; negative for floating point.
+    """Return the width of a register from its name: 128, 64, 32 or 16 bits; 1 for a predicate; negative for floating
+    point.
 
-    None if the name is not a register.
+    The result is None if the name is not a register.
 
     >>> register_bits("%rd1"), register_bits("%q1"), register_bits("%f1"), register_bits("tile")
     (64, 128, -32, None)
@@ -116,7 +157,7 @@ def register_bits(name: str) -> int | None:
 
 
 def immediate(text: str) -> int | None:
-    """The number that `text` denotes (decimal, octal, hex, binary, or an expression of these), or None.
+    """Return the integer that `text` denotes (decimal, octal, hexadecimal, binary, or an expression of these), or None.
 
     The result is also None for a number that does not fit in 64 bits.
 
@@ -141,7 +182,7 @@ def _literal(text: str) -> int | None:
 
 
 def _evaluated(node: ast.AST) -> int:
-    """The value of a constant expression; KeyError: it contains something other than integers and `_OPERATORS`."""
+    """Evaluate a constant expression. Raises KeyError if it contains anything other than integers and `_OPERATORS`."""
     if isinstance(node, ast.BinOp):
         return _OPERATORS[type(node.op)](_evaluated(node.left), _evaluated(node.right))
     if isinstance(node, ast.UnaryOp):
@@ -152,7 +193,7 @@ def _evaluated(node: ast.AST) -> int:
 
 
 def float_immediate(text: str) -> float | None:
-    """The number that a floating-point constant denotes (`1.0`, or `0f3f800000`, `0d3ff0...` by its bits), or None.
+    """Return the value of a floating-point constant (`1.0`, or by its bits `0f3f800000` or `0d3ff0...`), or None.
 
     >>> float_immediate("0f3f800000"), float_immediate("1"), float_immediate("-2.5e3")
     (1.0, None, -2500.0)
@@ -166,7 +207,7 @@ def float_immediate(text: str) -> float | None:
 
 
 def declared_name(text: str) -> tuple[str, str, list[str]]:
-    """Split a declaration into the words before its name, the name (empty if it has none), and the sizes.
+    """Split a declaration into the text before its name, the name (empty if it has none), and the sizes.
 
     >>> declared_name(".global .align 4 .b8 table[16][2]")
     ('.global .align 4 .b8 ', 'table', ['16', '2'])
@@ -181,7 +222,8 @@ def declared_name(text: str) -> tuple[str, str, list[str]]:
 
 
 def split_head(text: str) -> tuple[str, str, str]:
-    """Predicate, dotted name and operands of an instruction whose blanks are single; no name if it has none.
+    """Split an instruction with single spaces into predicate, dotted name and operands; the name is empty if there is
+    none.
 
     >>> split_head("@ !%p1 prefetch .L1 [%rd1]")
     ('@!%p1', 'prefetch.L1', '[%rd1]')
@@ -227,10 +269,10 @@ def _operand(text: str, body: str) -> WrittenOperand:
 
 
 def read_operand(text: str) -> WrittenOperand:
-    """Read one operand of an instruction, in which blanks are single.
+    """Parse one operand of an instruction with single spaces.
 
     Raises:
-        ParseError: the operand can't be read.
+        ParseError: the operand can't be parsed.
 
     >>> read_operand("[%rd1+16]").added, read_operand("{%r1, %r2}").elements
     (16, ('%r1', '%r2'))
@@ -239,10 +281,11 @@ def read_operand(text: str) -> WrittenOperand:
 
 
 def parse_instruction(text: str) -> Instruction:
-    """Read one instruction; the semicolon may be omitted.
+    """Parse one instruction; the semicolon may be omitted.
 
     Raises:
-        ParseError: the text is not an instruction (an operand that can't be read, unbalanced brackets).
+        ParseError: the text is not an instruction (for example, an operand can't be parsed, or brackets are
+            unbalanced).
     """
     if len(expect(text, str, "the text of an instruction")) > MAX_CHARACTERS:
         raise ParseError(f"the instruction has {len(text)} characters; must have at most {MAX_CHARACTERS}")
@@ -257,3 +300,66 @@ def parse_instruction(text: str) -> Instruction:
             raise ParseError(f"unbalanced {opening}{closing}", {"instruction": text}, position=len(name))
     operands = tuple(_operand(part, body) for part in split_operands(tail)) if tail.strip() else ()
     return Instruction(text, predicate, tuple(name.split(".")), operands)
+
+
+def read_variable(text: str, line: int, value: str | None = None) -> Variable:
+    """Read a declaration such as `.global .align 4 .b8 table[16]`."""
+    before, name, sizes = declared_name(text)
+    words = before.split()
+    kind, space, align, vector, linkage = "", "", 0, 1, ""
+    skip = False
+    for place, word in enumerate(words):
+        plain = word[1:]
+        if skip:
+            skip = False
+        elif word == ".align":
+            if words[:place].count(".ptr") == 0:  # after .ptr: alignment of the pointee
+                align = immediate(words[place + 1]) or 0 if place + 1 < len(words) else 0
+            skip = True
+        elif plain in TYPE_BITS and not kind:
+            kind = plain
+        elif plain in ("v2", "v4"):
+            vector = int(plain[1])
+        elif plain in ("extern", "visible", "weak", "common"):
+            linkage = plain
+        elif plain in (*SPACES, "reg") and not space:
+            space = plain
+    if not name or not kind or not space:
+        raise ParseError(f"line {line}: {given(shortened(text, 80))} is not a known declaration of a variable")
+    count = vector
+    for size in sizes:
+        number = immediate(size) if size.strip() else 0
+        if number is None or number < 0:
+            raise ParseError(f"line {line}: {given(size)} is not the size of an array")
+        count *= number
+    if count * max(TYPE_BITS[kind] // 8, 1) > MAX_VARIABLE_BYTES:
+        raise ParseError(
+            f"line {line}: the variable has {count} elements; must have at most {MAX_VARIABLE_BYTES} bytes"
+        )
+    natural = max(TYPE_BITS[kind] // 8, 1) * vector
+    if align and (align & align - 1 or align > 1 << 20):
+        raise ParseError(f"line {line}: the alignment is {align}; must be a power of 2")
+    initial = () if value is None else _initial(value, line)
+    if initial and count == 0:
+        count = len(initial)
+    return Variable(name, space, kind, align or natural, count, line, linkage, initial)
+
+
+def _initial(text: str, line: int) -> tuple[int | str | tuple[str, int, bool], ...]:
+    """Return the elements of an initialiser; nested braces are flattened."""
+    made: list[int | str | tuple[str, int, bool]] = []
+    for part in text.replace("{", " ").replace("}", " ").split(","):
+        word = part.strip()
+        if not word:
+            continue
+        number = immediate(word)
+        if number is not None:
+            made.append(number)
+        elif word[0].isdigit() or word[0] in "+-":
+            made.append(word)
+        else:
+            symbol = _SYMBOLIC.fullmatch(word)
+            if symbol is None:
+                raise ParseError(f"line {line}: the initial value {given(shortened(word, 60))} is unknown")
+            made.append((symbol[2], int(symbol[3] or 0), bool(symbol[1])))
+    return tuple(made)

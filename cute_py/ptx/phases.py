@@ -1,17 +1,17 @@
-"""For barriers that wait for bytes, compare the expected bytes with the bytes that copies deliver, on every path.
+"""Compare the bytes that barriers expect with the bytes that copies deliver, on every path through a function.
 
-A phase completes when the expected number of bytes has arrived. So over all threads, phases and barriers, the bytes
-that instructions expect equal the bytes that copies deliver. The instructions of one function are divided into sets:
-two are in the same set if they may name the same barrier. Each block of a set has a balance, the bytes that it expects
-minus the bytes that it delivers. A finding is an error for every order of the blocks
-and every number of threads:
+A phase completes when the expected number of bytes has arrived. Therefore, over all threads, phases and barriers, the
+bytes that instructions expect must equal the bytes that copies deliver. The instructions of one function are divided
+into sets: two instructions are in the same set if they may refer to the same barrier. Each block of a set has a
+balance: the bytes that it expects minus the bytes that it delivers. An imbalance is a finding in these cases, because
+it is then an error for any order of the blocks and any number of threads:
 
-- no block of the set has a balance of the other sign;
-- every path through the function that meets the set ends with a balance of one sign;
-- the barriers count one arrival, so that a phase has one expectation, and no number of loads delivers its bytes.
+- all blocks of the set that are not balanced have balances of the same sign;
+- all paths through the function that reach the set end with balances of the same sign;
+- the barriers count one arrival, so that each phase has one expectation, and no number of loads delivers its bytes.
 
-A set is sound if each barrier is balanced in each block, or if it has one barrier that is balanced before every
-expectation and at the end of the function. Any other set is listed as not judged.
+A set is correct if each barrier is balanced in each block, or if the set has one barrier, which is balanced before
+every expectation and at the end of the function. All other sets are listed as not judged.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MOST_UPDATES: Final = 12
 
 
 def check_expected_bytes(flow: Flow) -> Iterator[Diagnostic]:
-    """Find barriers that wait for more or fewer bytes than the copies deliver, and barriers that can't count them."""
+    """Find barriers that expect more or fewer bytes than copies deliver, or more bytes than a barrier can count."""
     members = flow.of(*EXPECTS, *LOADS, *_OTHERS)
     for one in members:
         count = one.constant("bytes")
@@ -50,10 +50,10 @@ def check_expected_bytes(flow: Flow) -> Iterator[Diagnostic]:
 
 
 def _sets(flow: Flow, members: Sequence[Known]) -> list[list[Known]]:
-    """Divide the instructions into sets: two instructions that may name the same barrier are in one set.
+    """Divide the instructions into sets: two instructions that may refer to the same barrier are in the same set.
 
-    Addresses name different barriers if they are different numbers added to one base, or if they come from different
-    variables in shared memory.
+    Addresses refer to different barriers if they are the same base with different offsets, or if they come from
+    different variables in shared memory.
     """
     roots = {value: shared_roots(flow, value) for value in dict.fromkeys(one.value("barrier") for one in members)}
     if not all(roots.values()):  # an address that may be any barrier
@@ -82,7 +82,8 @@ def _sets(flow: Flow, members: Sequence[Known]) -> list[list[Known]]:
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """The expectations and the loads on one barrier in one pass through a block, under one predicate."""
+    """The expectations and the loads of one barrier, and the total bytes of each. All of them occur in one pass through
+    a block, under one predicate."""
 
     expects: tuple[Known, ...]
     loads: tuple[Known, ...]
@@ -95,7 +96,7 @@ class _Sum:
 
 
 def _judge(flow: Flow, members: list[Known]) -> Iterator[Diagnostic]:
-    """Judge one set, or list it as not judged, with the reason."""
+    """Judge one set, or record it as not judged, with the reason."""
     barriers = len({one.value("barrier") for one in members})
     expects = [one for one in members if one.row in EXPECTS]
     loads = [one for one in members if one.row in LOADS]
@@ -131,7 +132,8 @@ def _judge(flow: Flow, members: list[Known]) -> Iterator[Diagnostic]:
 def _unknown(
     flow: Flow, members: list[Known], expects: list[Known], loads: list[Known]
 ) -> tuple[str, Iterable[Known]] | None:
-    """The reason why the bytes of a set can't be compared, and the instructions that cause it."""
+    """Return the reason why the bytes of a set can't be compared, and the instructions that cause it; None if they
+    can."""
     others = [one for one in members if one.row in _OTHERS]
     if others:
         return "instructions at {lines} complete bytes that this check does not count", others
@@ -153,7 +155,7 @@ def _unknown(
 
 
 def _partial_bytes(flow: Flow, members: list[Known], expects: list[Known]) -> Iterator[Diagnostic]:
-    """Check loads of unknown sizes: each brings a multiple of `STORE_UNIT` bytes."""
+    """Check a barrier whose loads have unknown sizes: each load delivers a multiple of `STORE_UNIT` bytes."""
     alone = len({(one.event.block, one.event.statement.predicate, one.value("barrier")) for one in members}) == 1
     total = sum(one.constant("bytes") or 0 for one in expects)
     if alone and total % STORE_UNIT:
@@ -165,7 +167,7 @@ _Key = tuple[int, str, int, Value | None]
 
 
 def _sums(flow: Flow, members: list[Known], brought: dict[tuple[int, int], int]) -> dict[_Key, _Sum]:
-    """(block, predicate, how often the block wrote the predicate before, barrier) -> the bytes there."""
+    """Return the sums by (block, predicate, number of earlier writes to the predicate in the block, barrier)."""
     held: dict[_Key, list[Known]] = collections.defaultdict(list)
     for one in members:
         predicate = one.event.statement.predicate
@@ -181,7 +183,7 @@ def _sums(flow: Flow, members: list[Known], brought: dict[tuple[int, int], int])
 
 
 def _of_one_sign(flow: Flow, sums: dict[_Key, _Sum]) -> Iterator[Diagnostic]:
-    """Find blocks whose balance no other block can compensate."""
+    """Find unbalanced blocks if no block has a balance of the other sign, which could compensate them."""
     balances: collections.Counter[tuple[int, str, int]] = collections.Counter()
     for key, one in sums.items():
         balances[key[:3]] += one.balance
@@ -210,13 +212,13 @@ def _of_one_sign(flow: Flow, sums: dict[_Key, _Sum]) -> Iterator[Diagnostic]:
 
 
 def _bytes_edit(one: _Sum, real: int) -> tuple[str, str]:
-    """The operand that holds the bytes of the only expectation of a sum, and its correct value."""
+    """Return the operand with the bytes of a sum's only expectation, and its correct value."""
     expects = one.expects[0]
     return expects.event.statement.operands[expects.names["bytes"]], str(real)
 
 
 def _imbalance(flow: Flow, sums: dict[_Key, _Sum], more: bool, bound: str, number: float) -> Diagnostic:
-    """Make a finding about a whole set: the barrier expects `more` bytes than its loads deliver, or fewer."""
+    """Make a finding about a whole set: its barrier expects more bytes than its loads deliver (`more`), or fewer."""
     loads = [one for held in sums.values() for one in held.loads]
     expects = sorted((one for held in sums.values() for one in held.expects), key=lambda one: one.line)
     text = (
@@ -230,23 +232,24 @@ def _imbalance(flow: Flow, sums: dict[_Key, _Sum], more: bool, bound: str, numbe
 
 
 def _together(ones: list[_Sum]) -> _Sum:
-    """The sum of sums."""
+    """Return the total of several sums."""
     expects = tuple([known for one in ones for known in one.expects])
     loads = tuple([known for one in ones for known in one.loads])
     return _Sum(expects, loads, sum(one.total for one in ones), sum(one.brought for one in ones))
 
 
 def consequence(balance: int) -> str:
-    """Describe the consequence for a barrier that expects `balance` more bytes than its loads deliver; fewer if
-    negative."""
+    """Describe the consequence for a barrier that expects `balance` more bytes than its loads deliver (fewer if
+    negative)."""
     return "it never completes its phase" if balance > 0 else "it completes its phase too early or underflows"
 
 
 def bytes_text(barrier: str, expected: int, loads: int, delivered: int, phase: int | None = None) -> str:
-    """Return the sentence about a barrier and its loads.
+    """Return a sentence that compares the bytes that a barrier expects with the bytes that its loads deliver.
 
     Args:
-        barrier: its name. expected, delivered: bytes. loads: how many deliver them. phase: of the barrier, if known.
+        barrier: the name of the barrier. expected, delivered: numbers of bytes. loads: the number of loads. phase: the
+            phase of the barrier, if known.
 
     >>> bytes_text("the barrier", 1024, 1, 2048)
     'the barrier expects 1024 bytes, but its 1 load delivers 2048; it completes its phase too early or underflows'
@@ -260,8 +263,8 @@ def bytes_text(barrier: str, expected: int, loads: int, delivered: int, phase: i
 
 
 class _Bounds(NamedTuple):
-    """Whether a path without an instruction of the set reaches this place; the smallest and the largest balance of the
-    other paths."""
+    """The balances of the paths to a position: `plain` is whether a path contains no instruction of the set, and `low`
+    and `high` are the smallest and the largest balance of all other paths."""
 
     plain: bool = False
     low: float = math.inf
@@ -273,13 +276,14 @@ class _Bounds(NamedTuple):
         return self.low <= self.high
 
     def step(self, balance: int, optional: bool) -> _Bounds:
-        """The bounds after instructions of the set, which a predicate may skip."""
+        """Return the bounds after instructions of the set with this balance; `optional` is whether a predicate may skip
+        them."""
         lows = [self.low + balance, *((balance,) if self.plain else ()), *((self.low,) if optional else ())]
         highs = [self.high + balance, *((balance,) if self.plain else ()), *((self.high,) if optional else ())]
         return _Bounds(self.plain and optional, min(lows), max(highs), self.updates)
 
     def joined(self, other: _Bounds) -> _Bounds:
-        """The bounds that hold on both paths; bounds that keep changing become infinite."""
+        """Return bounds for both paths; bounds that keep changing become infinite."""
         low, high, plain = min(self.low, other.low), max(self.high, other.high), self.plain or other.plain
         if (plain, low, high) == self[:3]:
             return self
@@ -289,7 +293,7 @@ class _Bounds(NamedTuple):
 
 
 def _bounds(flow: Flow, sums: dict[_Key, _Sum]) -> tuple[list[_Bounds], _Bounds]:
-    """The bounds at the beginning of each block, and at the ends of the function."""
+    """Return the bounds at the beginning of each block, and at the end of the function."""
     balances: collections.Counter[tuple[int, str, int]] = collections.Counter()
     for key, one in sums.items():
         balances[key[:3]] += one.balance
@@ -314,7 +318,7 @@ def _bounds(flow: Flow, sums: dict[_Key, _Sum]) -> tuple[list[_Bounds], _Bounds]
 
 
 def _on_paths(flow: Flow, sums: dict[_Key, _Sum]) -> Iterator[Diagnostic]:
-    """Find a set that is unbalanced with the same sign on every path through the function."""
+    """Find a set whose balance has the same sign at the end of every path through the function."""
     _, end = _bounds(flow, sums)
     if not end.met or end.low <= 0 <= end.high:
         return
@@ -333,7 +337,7 @@ def _settles(flow: Flow, sums: dict[_Key, _Sum]) -> bool:
 
 
 def _unreachable(flow: Flow, sums: dict[_Key, _Sum]) -> Iterator[Diagnostic]:
-    """Find expectations of barriers with one arrival whose bytes no number of loads delivers."""
+    """Find expectations, of barriers with one arrival, whose number of bytes is not a sum of sizes of loads."""
     expects = [one for held in sums.values() for one in held.expects]
     values = {key[3] for key in sums}
     inits = _may_initialise(flow, values)
@@ -352,7 +356,7 @@ def _unreachable(flow: Flow, sums: dict[_Key, _Sum]) -> Iterator[Diagnostic]:
 
 
 def _may_initialise(flow: Flow, values: set[Value | None]) -> list[Known]:
-    """The mbarrier.init instructions whose barrier may be one of these."""
+    """Return the mbarrier.init instructions whose barrier may be one of these."""
     names: set[str] = set()
     for value in values:
         roots = shared_roots(flow, value)
@@ -364,7 +368,8 @@ def _may_initialise(flow: Flow, values: set[Value | None]) -> list[Known]:
 
 
 def _is_sum(total: int, sizes: set[int]) -> bool:
-    """Whether a total, at most `MAX_TRANSACTION_BYTES`, is a sum of sizes that may repeat."""
+    """Whether a total of at most `MAX_TRANSACTION_BYTES` is a sum of these sizes, each of which may be used
+    repeatedly."""
     unit = math.gcd(*sizes)
     if unit == 0 or total % unit or total > MAX_TRANSACTION_BYTES:
         return False
@@ -386,8 +391,8 @@ _MOST_WAITS: Final = 64
 
 
 def check_first_waits(flow: Flow) -> Iterator[Diagnostic]:
-    """Find a first wait for parity 1 on a barrier that expects the bytes of its first phase. Such a wait returns at
-    once.
+    """Find first waits for parity 1 on a barrier that expects the bytes of its first phase. Such a wait returns
+    immediately.
 
     A wait is judged if one expectation and no other wait on its barrier come before it, and if the address and the
     parity are constants when the wait first runs.

@@ -1,8 +1,8 @@
-"""A PTX module as functions, straight-line blocks and the edges between them.
+"""A PTX module as functions that consist of straight-line blocks with edges between them.
 
-A block ends at a branch and begins at a label, so a thread that runs its first instruction runs all of them.
-Inline assembly declares registers of its own in braces (`.reg .pred P1;`); they are renamed after their type, for
-example to `%p_P1_7` in scope 7, so that the name of a register shows its width, as everywhere in this package.
+A block ends at a branch and begins at a label, so a thread that runs its first instruction runs all of them. Inline
+assembly declares its own registers in braces (`.reg .pred P1;`). They are renamed after their type, for example to
+`%p_P1_7` in scope 7, so that the name of every register shows its width.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Final, TypeVar
 from cute_py.argument_checks import record
 from cute_py.notation.argument_lists import split_operands
 from cute_py.notation.source_lines import line_text, location_text
-from cute_py.ptx.parse import register_bits
-from cute_py.ptx.source import SourceFunction, SourceInstruction, Variable, read_tolerantly
+from cute_py.ptx.parse import Variable, register_bits
+from cute_py.ptx.source import SourceFunction, SourceInstruction, read_tolerantly
 from cute_py.targets import Version
 
 _CLASSES: Final = {"pred": "p", "f32": "f", "f64": "fd", "b128": "rq"}
@@ -28,8 +28,8 @@ Held = TypeVar("Held")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One instruction: `line` of the text (from 1), predicate ('' or '@%p1'), opcode with modifiers, operands, and
-    the line of the source, as `location_text` gives it."""
+    """One instruction: its line in the text (from 1), its predicate ('' or '@%p1'), its opcode with modifiers, its
+    operands, and its line in the source, as `location_text` returns it."""
 
     line: int
     predicate: str
@@ -39,7 +39,7 @@ class Statement:
 
     @property
     def where(self) -> str:
-        """The line of the text, with the line of the source."""
+        """Text with the line in the text and the line in the source."""
         return line_text(self.line, self.source)
 
     @property
@@ -50,7 +50,7 @@ class Statement:
 
 @dataclass(slots=True)
 class Block:
-    """Statements that run together; `after` and `before` are the numbers of other blocks."""
+    """Statements that run together; `after` and `before` are the indices of succeeding and preceding blocks."""
 
     statements: list[Statement] = field(default_factory=list)
     after: list[int] = field(default_factory=list)
@@ -59,7 +59,8 @@ class Block:
 
 @record
 class Function:
-    """An entry or a function. parameters: its symbols. directives: the text between them and the body."""
+    """An entry or a function. parameters: the names of its parameters. directives: the text between the parameters and
+    the body."""
 
     name: str
     line: int
@@ -76,7 +77,7 @@ class Function:
     def settled(
         self, entering: list[Held], leaving: Callable[[int, Held], Held], joined: Callable[[Held, Held], Held]
     ) -> list[Held]:
-        """Iterate the states `entering` at the beginning of each block: join them with the states at the end of the
+        """Compute the state at the beginning of each block: starting from `entering`, join the states at the end of
         preceding blocks until nothing changes."""
         todo = collections.deque(range(len(self.blocks)))
         queued = set(todo)
@@ -96,8 +97,8 @@ class Function:
 
 @record
 class Program:
-    """A module: `.version`, `.target`, the state space of each symbol, its functions, and the alignment of symbols in
-    bytes."""
+    """A module: its `.version`, its `.target`, the state space of each symbol, its functions, and the alignment of each
+    symbol in bytes."""
 
     version: Version
     target: str
@@ -107,13 +108,13 @@ class Program:
 
     @property
     def sources(self) -> dict[int, str]:
-        """Line of the text -> line of the source, if a `.loc` gives it."""
+        """Mapping from each line of the text to its line of the source, if a `.loc` gives it."""
         return {one.line: one.source for each in self.functions for one in each.statements() if one.source}
 
 
 def typed_name(name: str, kind: str, scope: int, prefix: bool) -> str:
-    """The name of a register if it shows the width of its type, otherwise a new name that shows it. A variable keeps
-    its name.
+    """Return the name of a register if it shows the width of its type, otherwise a new name that shows the width. A
+    variable keeps its name.
 
     >>> typed_name("P1", "pred", 7, False), typed_name("t", "b32", 7, True), typed_name("%rd4", "b64", 7, False)
     ('%p_P1_7', '%r_t_7_', '%rd4')
@@ -153,8 +154,8 @@ def parse_program(text: str) -> Program:
 
 
 def _alignments(declared: list[Variable]) -> dict[str, int]:
-    """The alignment of each symbol in bytes. If functions declare different variables with one name, it is the smallest
-    alignment."""
+    """Return the alignment of each symbol in bytes. If functions declare different variables with the same name, it is
+    the smallest of their alignments."""
     found: dict[str, int] = {}
     for one in declared:
         found[one.name] = min(found.get(one.name, one.align), one.align)

@@ -1,8 +1,9 @@
-"""Capabilities: for each instruction and architecture, the first PTX version that has the instruction, or the reason
-why no version has it.
+"""Capabilities: for each instruction and architecture, the first PTX version that supports the instruction, or the
+reason why no version supports it.
 
-A variant is a form with the modifiers that decide where it exists. `CAPABILITIES[variant][architecture]` is computed by
-`examine` from the variant's text and the rows of the instruction table; `check_target` accepts other names too.
+A variant is a form with those modifiers that determine which targets support it. `CAPABILITIES[variant][architecture]`
+is computed by `examine` from the variant's text and the rows of the instruction table; `check_target` also accepts
+other names.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ __all__ = ["CAPABILITIES", "Capability", "VARIANTS", "Variant", "capability", "c
 
 @record
 class Variant:
-    """A form with the modifiers that decide where it exists; `text` is an instruction with default operands.
+    """A form with those modifiers that determine which targets support it; `text` is an instruction with default
+    operands.
 
     >>> from cute_py.ptx import VARIANTS
     >>> VARIANTS[0].form
@@ -43,7 +45,7 @@ class Variant:
 @record
 class Capability:
     """Support for a variant on an architecture. accepted_from: the first PTX version that accepts the variant on this
-    architecture. It is None if none does; `why_not` is the reason.
+    architecture, or None if no version accepts it; `why_not` is then the reason.
 
     >>> from cute_py.ptx import capability
     >>> capability("mbarrier.init", "sm_80")
@@ -62,7 +64,7 @@ def _dim(mode: str) -> int:
 
 
 def _first_choices(row: InstructionForm, given: Mapping[str, Modifier]) -> dict[str, Modifier]:
-    """Complete the modifiers that a row requires: two dimensions (im2col: three), the first choice of the others."""
+    """Add the modifiers that a row requires: two dimensions (three for im2col), and the first choice of other slots."""
     found: dict[str, Modifier] = {}
     for slot in row.slots:
         needed = not slot.optional and not slot.default and len(slot.choices) > 1
@@ -76,7 +78,7 @@ def _variant(name: str, form: str, operands: Mapping[str, Value] | None = None, 
 
 
 def _variants() -> Iterator[Variant]:
-    """Every variant; a form that is not listed here is itself a variant."""
+    """Return every variant; a form that is not listed here is itself a variant."""
     for mode in LOAD_MODES:
         tile: dict[str, Modifier] = {"dim": _dim(mode), "mode": mode}
         for space in ("shared::cluster", "shared::cta"):
@@ -123,7 +125,7 @@ def _by_name() -> Mapping[str, Variant]:
 
 
 class _Variants(Sequence[Variant]):
-    """The variants, rendered when one is first used, so that an import does not wait for 200 instructions."""
+    """The variants, which are rendered on first use, so that an import does not wait for 200 instructions."""
 
     @overload
     def __getitem__(self, index: int) -> Variant: ...
@@ -158,7 +160,7 @@ def _capabilities(name: str) -> Mapping[str, Capability]:
 
 
 class _Table(Mapping[str, Mapping[str, Capability]]):
-    """The table; a row is computed on first use, so a program that only copies never computes it."""
+    """The table of capabilities. Each row is computed on first use, so a program that only copies never computes it."""
 
     def __getitem__(self, name: str) -> Mapping[str, Capability]:
         return _capabilities(name)
@@ -175,7 +177,7 @@ CAPABILITIES: Mapping[str, Mapping[str, Capability]] = _Table()
 
 
 def capability(variant: str, arch: str) -> Capability:
-    """One cell of the table.
+    """Return the capability of one variant on one architecture, a cell of the table `CAPABILITIES`.
 
     >>> str(capability("load tile::gather4 shared::cta", "sm_100a"))
     'PTX 8.6'
@@ -235,7 +237,7 @@ def check_target(form: str, arch: str, version: Version = NEWEST_VERSION, **modi
 
 
 def _text_of(form: str, modifiers: dict[str, Modifier]) -> str:
-    """The instruction that a variant, mode, opcode, row or mnemonic means."""
+    """Return the text of the instruction to which a variant, mode, opcode, row or mnemonic refers."""
     rows = forms_named(form)
     if not modifiers:
         variant = _by_name().get(MODE_NAMES.get(form, form))
@@ -252,7 +254,7 @@ def _text_of(form: str, modifiers: dict[str, Modifier]) -> str:
 
 
 def why_not(form: str, arch: str, version: Version = NEWEST_VERSION, **modifiers: Modifier) -> str | None:
-    """The messages of `check_target` in one line, or None; an earlier form of it.
+    """Return the messages of `check_target` in one line, or None; this is an earlier form of that function.
 
     >>> why_not("load", "sm_80")
     'cp.async.bulk.tensor needs sm_90 or newer; got sm_80'

@@ -1,7 +1,9 @@
-"""Write an instruction from its form: modifiers in the ISA's order, operands as given or default registers.
+"""Render the text of an instruction from its form: modifiers in the ISA's order, and operands as given or as default
+registers.
 
-`ptx("load", dim=2, multicast=True)` is the text; the table's rules are checked before the assembler runs:
-unknown modifiers, numbers of coordinates and offsets, mask bits beyond the cluster, and with `arch` the target.
+For example, `ptx("load", dim=2, multicast=True)` returns the text of a load. Errors are found without an assembler:
+unknown modifiers, wrong numbers of coordinates and offsets, mask bits beyond the cluster, and with `arch`, an
+unsupported target.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ _SLOT_ALIASES = {"rank": "dim", "space": "spaces", "red_kind": "op", "kind": "op
 
 
 def check_modifiers(modifiers: Mapping[str, Modifier]) -> None:
-    """Refuse modifiers that are not strings, integers, booleans or None.
+    """Raise an error for modifiers that are not strings, integers, booleans or None.
 
     Raises:
         InvalidTypeError: a modifier has another type.
@@ -60,10 +62,10 @@ def check_modifiers(modifiers: Mapping[str, Modifier]) -> None:
 
 
 def operand_text(value: Value, what: str) -> str:
-    """The text of an operand: a string stays unchanged, and an integer is written in decimal.
+    """Return the text of an operand: a string is returned unchanged, and an integer in decimal.
 
     Raises:
-        InvalidTypeError: the operand is neither.
+        InvalidTypeError: the operand is neither a string nor an integer.
 
     >>> operand_text("%r1", "cta"), operand_text(4, "cta")
     ('%r1', '4')
@@ -76,7 +78,7 @@ def operand_text(value: Value, what: str) -> str:
 
 
 def _choice(form: InstructionForm, slot: Slot, value: Modifier) -> str:
-    """The choice of `slot` that the caller means by `value` ('' for an empty slot)."""
+    """Return the choice of `slot` for the caller's `value` ('' for an empty slot)."""
     if value is None or value is False or value == "":
         return ""
     if value is True:
@@ -146,7 +148,7 @@ def _sequence(value: Value, what: str) -> tuple[str, ...]:
 
 
 def check_cluster_mask(mask: int, cluster_size: int | None) -> list[Diagnostic]:
-    """The reasons why a multicast mask does not fit a cluster of `cluster_size` CTAs (None: any size up to 16).
+    """Return the reasons why a multicast mask does not fit a cluster of `cluster_size` CTAs (None: any size up to 16).
 
     >>> print(*check_cluster_mask(0b10011, cluster_size=4))
     the multicast mask 0x13 names CTA 4, but the cluster has 4 CTAs
@@ -162,7 +164,8 @@ def check_cluster_mask(mask: int, cluster_size: int | None) -> list[Diagnostic]:
 
 
 def _check_width(value: Value, what: str, bits: int) -> None:
-    """Refuse a number that does not fit in its register, because an assembler truncates it silently."""
+    """Raise an error for a number that does not fit in its register, because an assembler would truncate it
+    silently."""
     listed = value if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
     for i, number in enumerate(listed):
         if is_integer(number) and not -1 << bits - 1 <= int(number) < 1 << bits:
@@ -207,7 +210,7 @@ def _written(
 def traits_modifiers(
     traits: TmaCopyTraits, given_: Mapping[str, Modifier] | None = None
 ) -> tuple[str, dict[str, Modifier]]:
-    """The form and the modifiers of a copy's instruction."""
+    """Return the form and the modifiers of a copy's instruction."""
     row = traits.instruction
     walk = {"gather4": "tile::gather4", "scatter4": "tile::scatter4"}.get(row.mode, row.mode)
     if walk == "im2col":
@@ -233,18 +236,19 @@ def ptx(
     """Return the text of one instruction, with its modifiers in the ISA's order.
 
     Args:
-        form: the name of a row (`catalog.FORMS`): "load", "store", "reduce", "tensormap.replace", "mbarrier.init"; or a
-            TMA atom, an operation or a descriptor of the reference pages, for its instruction (for a `TmaOperation`,
-            all instructions that it is lowered to); or an opcode or family such as "cp.async.bulk.tensor", which
-            selects the first of its rows that the modifiers fit.
-        operands: a string or number for each operand, by its name; a tensor operand is `tensor` (the address) and
-            `coords` (innermost first). An operand that you do not pass gets a default register.
+        form: the name of a row (`catalog.FORMS`), such as "load", "store", "reduce", "tensormap.replace" or
+            "mbarrier.init"; or a TMA atom, an operation or a descriptor of the reference pages, for its instruction
+            (for a `TmaOperation`, all instructions to which it is lowered); or an opcode or family such as
+            "cp.async.bulk.tensor", which selects the first of its rows that accepts the modifiers.
+        operands: a string or an integer for each operand, by its name; a tensor operand has the names `tensor` (the
+            address) and `coords` (innermost first). An operand that you do not pass gets a default register.
         predicate: such as "@%p1".
         cluster_size: CTAs in the cluster, 1 to 16, for the check of a literal multicast mask.
-        arch, version: if given, a text that this target does not accept is refused.
-        canonical: False writes a tensor copy in the form of the templates on the TMA emission page: the mode after the
-            completion (gather4 and scatter4 after the rank), and no `.tile`. An assembler accepts both orders.
-        modifiers: slot name = choice; True for a slot with one choice; `dim=2` for .2d; `dst`, `src` for the spaces.
+        arch, version: if given, an instruction that this target does not support is an error.
+        canonical: if False, a tensor copy is written as in the templates on the TMA emission page: the mode follows the
+            completion (gather4 and scatter4 follow the rank), and `.tile` is omitted. An assembler accepts both orders.
+        modifiers: slot name = choice; True for a slot with one choice; `dim=2` for .2d; `dst`, `src` for the state
+            spaces.
 
     >>> ptx("load", dim=2, multicast=True)[:80]
     'cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes'
@@ -256,9 +260,9 @@ def ptx(
     Raises:
         InvalidValueError: the form does not exist.
         InvalidTypeError: a modifier or operand is neither a string nor an integer.
-        EmissionError: a modifier or value does not exist, the number of coordinates or offsets is wrong, a mask bit
-            lies beyond the cluster, the cluster has more than 16 CTAs, a number does not fit in its register, no target
-            has the combination, or (with `arch`) this target does not have it.
+        EmissionError: a modifier or value does not exist, the number of coordinates or offsets is wrong, a mask bit is
+            beyond the cluster, the cluster has more than 16 CTAs, a number does not fit in its register, no target
+            supports the combination, or (with `arch`) this target does not support it.
     """
     if not isinstance(form, str):
         if has(form, "ptx"):
@@ -286,7 +290,7 @@ def ptx(
 
 
 def mnemonic(name: str, **modifiers: str) -> str:
-    """The dotted name of an instruction, with its modifiers in the order of the PTX ISA.
+    """Return the dotted name of an instruction, with its modifiers in the order of the PTX ISA.
 
     Args:
         name: a row of the table, such as "tcgen05.cp".
@@ -334,7 +338,7 @@ def _write(
     modifiers: Mapping[str, Modifier],
     canonical: bool,
 ) -> str:
-    """The instruction of one row; the errors are those of `ptx`."""
+    """Return the instruction of one row; the errors are those of `ptx`."""
     chosen = _chosen(row, modifiers)
     expected = row.expected(chosen)
     names = {operand.name for operand in expected}
@@ -355,7 +359,7 @@ def _write(
 
 
 def complete(mnemonic: str) -> str:
-    """A mnemonic followed by the default operands of its row.
+    """Return a mnemonic followed by the default operands of its row.
 
     >>> complete("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group")
     'cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd1, {%r10, %r11}], [%r1];'

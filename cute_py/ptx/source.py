@@ -1,14 +1,14 @@
-"""A PTX module as compilers print it, read in one pass: variables, functions, and instructions with their lines.
+"""Read a PTX module in one pass: its variables, its functions, and its instructions with their lines.
 
     module = read_module(text)
     module.functions["k"].instructions[0].opcode        'ld.param.u64'
     module.functions["k"].instructions[0].loc           (1, 46): file 1, line 46, of the last `.loc`
 
-Names that a pair of braces declares hide those outside of it. This module gives such a register, variable or label a
-unique name (`done` in the third pair becomes `done$3`), so that a name has one meaning in a whole function. A reader
-with another `naming` uses another rule (`program.py` names registers after their types).
-Operands are read on first use. `read_module` reads all of them, and refuses a module with an operand that can't be
-read. A tolerant reader skips unknown declarations, and leaves the check of each instruction to its user.
+Names that are declared inside a pair of braces hide outer names. This module gives such a register, variable or label a
+unique name (`done` in the third pair becomes `done$3`), so that a name has one meaning in a whole function. The
+argument `naming` replaces this rule (`program.py` names registers after their types). Operands are parsed on first use.
+`read_module` parses all of them, and rejects a module with an invalid operand. A tolerant reader skips unknown
+declarations, and leaves the check of each instruction to its caller.
 
 The scan reads each character a constant number of times, because a text may come from an untrusted source.
 
@@ -29,7 +29,18 @@ from cute_py.argument_checks import expect
 from cute_py.errors import ParseError, given, shortened
 from cute_py.notation.argument_lists import split_operands
 from cute_py.notation.source_lines import Location, Locations
-from cute_py.ptx.parse import OperandKind, WrittenOperand, declared_name, immediate, read_operand, split_head
+from cute_py.ptx.parse import (
+    SPACES,
+    TYPE_BITS,
+    OperandKind,
+    Variable,
+    WrittenOperand,
+    declared_name,
+    immediate,
+    read_operand,
+    read_variable,
+    split_head,
+)
 from cute_py.targets import Version, version_of
 
 MAX_BYTES: Final = 64 << 20
@@ -38,16 +49,8 @@ MAX_BYTES: Final = 64 << 20
 MAX_REGISTERS: Final = 1 << 20
 """Maximum number of registers in one declaration."""
 
-MAX_VARIABLE_BYTES: Final = 1 << 30
 MAX_DEPTH: Final = 256
 """Maximum nesting of braces."""
-
-SPACES: Final = ("global", "shared", "const", "local", "param")
-_TYPES: Final = {
-    **{f"{letter}{bits}": bits for letter in "bus" for bits in (8, 16, 32, 64)},
-    "b128": 128, "f16": 16, "f16x2": 32, "bf16": 16, "bf16x2": 32, "f32": 32, "f64": 64, "pred": 1,
-}  # fmt: skip
-"""Type of a register or variable -> its bits."""
 
 _COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _BLANK = re.compile(r"\s*")
@@ -66,7 +69,9 @@ _DIRECTIVE = re.compile(r'\.(\w+)\s*("[^"]*"|[^."]*)')
 _WORD = re.compile(r"[A-Za-z_$%][\w$]*+")
 _RANGE = re.compile(r"([A-Za-z_$%][\w$]*?)<(\w{1,24})>")
 _NAME = re.compile(r"(?<![\w.$%:])[%A-Za-z_$][\w$]*")
-_SYMBOLIC = re.compile(r"(?:(generic)\s*+\(\s*+)?([A-Za-z_$%][\w$]*)\s*+\)?\s*+(?:\+\s*(\d{1,18}))?")
+_COMPONENT = re.compile(r"(?<![\w.$%:])([%A-Za-z_$][\w$]*)(?:\.([xyzwrgba]))?(?![\w$.:])")
+COMPONENTS: Final = "xyzw"
+"""Names of the registers of a vector, in their order; the ISA has `rgba` for them too."""
 _JUMPS: Final = ("bra", "brx")
 
 Naming: TypeAlias = Callable[[str, str, int, bool], str]
@@ -75,7 +80,7 @@ function), whether the name is a prefix that numbers follow) -> the new name."""
 
 
 def scoped_name(name: str, kind: str, scope: int, prefix: bool) -> str:
-    """A name that is unique to a pair of braces.
+    """Return a name that is unique to a pair of braces.
 
     >>> scoped_name("done", "pred", 3, False), scoped_name("t", "b32", 3, True), scoped_name("done", "pred", 0, False)
     ('done$3', 't$3$', 'done')
@@ -84,41 +89,15 @@ def scoped_name(name: str, kind: str, scope: int, prefix: bool) -> str:
     return f"{name}${scope}{'$' if prefix else ''}" if scope else name
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """A variable or a parameter. count: the number of elements, 0 for an array without a size; initial: the initial
-    values of its declaration, each a number, the text of a constant, or (symbol, bytes added, whether its generic
-    address is meant)."""
-
-    name: str
-    space: str
-    kind: str
-    align: int
-    count: int
-    line: int
-    linkage: str = ""
-    initial: tuple[int | str | tuple[str, int, bool], ...] = ()
-
-    @property
-    def element_bytes(self) -> int:
-        """Bytes of an element."""
-        return max(_TYPES[self.kind] // 8, 1)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all elements."""
-        return self.element_bytes * self.count
-
-
 @dataclass(frozen=True)
 class SourceInstruction:
     """One instruction of a function.
 
     Attributes:
-        line: the line of the text, from 1. loc: the `Location` of the preceding `.loc`, or None.
+        line: the line in the text, from 1. loc: the `Location` of the preceding `.loc`, or None.
         predicate: (register, whether it is negated), or None.
         opcode: the opcode with its modifiers. tail: the text of its operands, with unique names.
-        targets: numbers of the instructions that a branch may go to; label_lines: the lines of their labels.
+        targets: indices of the instructions to which a branch may go; label_lines: the lines of their labels.
         text: the instruction as written, in one line.
     """
 
@@ -136,7 +115,7 @@ class SourceInstruction:
         """The operands as written, with unique names.
 
         Raises:
-            ParseError: an operand can't be read.
+            ParseError: an operand can't be parsed.
         """
         try:
             return _operands(self.tail)
@@ -147,7 +126,7 @@ class SourceInstruction:
 
 @dataclass(frozen=True, slots=True)
 class SourceFunction:
-    """An entry or a function. registers: name -> type; ranges: prefix -> (type, count); labels: name -> number of the
+    """An entry or a function. registers: name -> type; ranges: prefix -> (type, count); labels: name -> index of the
     instruction after the label; defined: whether it has a body."""
 
     name: str
@@ -165,7 +144,7 @@ class SourceFunction:
     defined: bool = False
 
     def register_type(self, name: str) -> str | None:
-        """The declared type of a register, or None if no declaration has the name.
+        """Return the declared type of a register, or None if it is not declared.
 
         >>> text = ".version 9.0\\n.target sm_90\\n.entry k() { .reg .b32 %r<2>; .reg .pred p; ret; }"
         >>> kernel = read_module(text).functions["k"]
@@ -181,7 +160,7 @@ class SourceFunction:
         return found
 
     def triple(self, directive: str) -> tuple[int, int, int] | None:
-        """Up to three numbers of a directive such as `.reqntid`, or None if the directive is missing."""
+        """Return up to three numbers of a directive such as `.reqntid`, or None if the directive is missing."""
         if directive not in self.directives:
             return None
         numbers = [immediate(part) or 0 for part in self.directives[directive].split(",")]
@@ -202,7 +181,7 @@ class Module:
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """Names of the kernels, in the order of the text."""
+        """The names of the kernels, in the order of the text."""
         return tuple(name for name, one in self.functions.items() if one.entry)
 
 
@@ -210,7 +189,7 @@ def read_module(text: str) -> Module:
     """Read a PTX module.
 
     Raises:
-        ParseError: the text is not PTX; the message has the line and the error.
+        ParseError: the text is not PTX; the message contains the line and the error.
 
     >>> module = read_module('''.version 8.7
     ... .target sm_90a
@@ -226,11 +205,11 @@ def read_module(text: str) -> Module:
 
 
 def read_tolerantly(text: str, naming: Naming, *, tolerant: bool = True) -> Module:
-    """Read a PTX module; operands are read on first use.
+    """Read a PTX module; operands are parsed on first use.
 
     Args:
-        naming: the names that registers and variables get.
-        tolerant: skip unknown declarations; an instruction without a name is read as an instruction.
+        naming: a function that returns the unique names of registers and variables.
+        tolerant: skip unknown declarations, and keep instructions without a name.
     Raises:
         ParseError: the errors of `read_module`, except those that a tolerant reader skips.
     """
@@ -240,7 +219,7 @@ def read_tolerantly(text: str, naming: Naming, *, tolerant: bool = True) -> Modu
 
 
 def read_body(text: str) -> SourceFunction:
-    """Read instructions and declarations without a function, as in inline assembly, as the body of a function.
+    """Read instructions and declarations outside a function, as in inline assembly, as the body of a function.
 
     Raises:
         ParseError: the text is not PTX.
@@ -265,7 +244,10 @@ class _Body:
         self.scopes = [0]
         self.count = 0
         self.hidden: list[dict[str, str]] = [{}]
-        self.ranges: list[dict[str, str]] = [{}]
+        self.ranges: list[dict[str, tuple[str, int]]] = [{}]
+        """For each open brace: prefix -> (its new name, number of registers); other numbers are of outer braces."""
+        self.vectors: list[dict[str, int]] = [{}]
+        """For each open brace: vector -> number of its registers, which are named `v$x`, `v$y`, ..."""
         self.registers: dict[str, str] = {}
         self.counted: dict[str, tuple[str, int]] = {}
         self.variables: list[Variable] = []
@@ -279,36 +261,61 @@ class _Body:
         self.scopes.append(self.count)
         self.hidden.append({})
         self.ranges.append({})
+        self.vectors.append({})
 
     def close(self) -> None:
         self.scopes.pop()
         self.hidden.pop()
         self.ranges.pop()
+        self.vectors.pop()
 
-    def named(self, name: str, kind: str = "", *, prefix: bool = False) -> str:
-        """The name for a declaration in the innermost braces."""
-        made = self.naming(name, kind, self.scopes[-1], prefix)
-        if made != name:
-            (self.ranges if prefix else self.hidden)[-1][name] = made
+    def named(self, name: str, kind: str = "", count: int | None = None) -> str:
+        """Return the name for a declaration in the innermost braces. count: number of registers of a prefix."""
+        made = self.naming(name, kind, self.scopes[-1], count is not None)
+        if made == name:
+            return made
+        if count is None:
+            self.hidden[-1][name] = made
+        else:
+            self.ranges[-1][name] = made, count
         return made
 
     def rename(self, text: str) -> str:
+        if any(self.vectors):
+            text = _COMPONENT.sub(self.component, text)
         if not any(self.hidden) and not any(self.ranges):
             return text
         return _NAME.sub(lambda found: self.new_name(found[0]), text)
+
+    def component(self, found: re.Match[str]) -> str:
+        """The register of a component of a vector, or all its registers in braces."""
+        name, part = found[1], found[2]
+        count = next((one[name] for one in reversed(self.vectors) if name in one), 0)
+        if not count:
+            return found[0]
+        if part is None:
+            return f"{{{', '.join(f'{name}${one}' for one in COMPONENTS[:count])}}}"
+        return f"{name}${COMPONENTS['xyzwrgba'.index(part) % 4]}"
 
     def new_name(self, name: str) -> str:
         for plain, counted in zip(reversed(self.hidden), reversed(self.ranges), strict=True):
             if name in plain:
                 return plain[name]
             if counted and (prefix := _prefix(name, counted)):
-                return counted[prefix] + name[len(prefix) :]
+                made, count = counted[prefix]
+                number = name[len(prefix) :]
+                if len(number) < 9 and int(number) < count:
+                    return made + number
         return name
 
-    def declare(self, kind: str, names: str, line: int) -> None:
+    def declare(self, kind: str, names: str, line: int, vector: int = 0) -> None:
         for written in names.split(","):
             name = written.strip()
             many = _RANGE.fullmatch(name)
+            if vector and _WORD.fullmatch(name):
+                self.vectors[-1][name] = vector
+                self.declare(kind, ",".join(f"{name}${one}" for one in COMPONENTS[:vector]), line)
+                continue
             if many is None:
                 if _WORD.fullmatch(name) is None:
                     raise ParseError(f"line {line}: {given(name)} is not the name of a register")
@@ -317,7 +324,7 @@ class _Body:
             count = immediate(many[2])
             if count is None or not 0 <= count <= MAX_REGISTERS:
                 raise ParseError(f"line {line}: {many[2]} registers are declared; must be 0 to {MAX_REGISTERS}")
-            self.counted[self.named(many[1], kind, prefix=True)] = (kind, count)
+            self.counted[self.named(many[1], kind, count)] = (kind, count)
 
     def find(self, name: str, scopes: tuple[int, ...], line: int) -> tuple[int, int]:
         for scope in reversed(scopes):
@@ -363,7 +370,7 @@ class _Body:
 
 
 def _prefix(name: str, prefixes: Mapping[str, object]) -> str:
-    """The declared prefix of `name`, if only digits without a leading zero follow it; '' if there is none.
+    """Return the declared prefix of `name`, if only digits without a leading zero follow it; '' if there is none.
 
     >>> _prefix("%r12", {"%r": 0}), _prefix("t12", {"t1": 0}), _prefix("t1", {"t1": 0}), _prefix("t02", {"t": 0})
     ('%r', 't1', '', '')
@@ -383,10 +390,10 @@ def _operands(tail: str) -> tuple[WrittenOperand, ...]:
 
 @functools.lru_cache(maxsize=16384)
 def operand_of(text: str) -> WrittenOperand:
-    """Read one operand of an instruction of a module, including `!p` for any name and the parameter list of a call.
+    """Parse one operand of an instruction in a module, including `!p` for any name and the parameter list of a call.
 
     Raises:
-        ParseError: it can't be read.
+        ParseError: the operand can't be parsed.
     """
     if text.startswith("(") and text.endswith(")"):
         names = tuple(split_operands(text[1:-1])) if text[1:-1].strip() else ()
@@ -426,7 +433,7 @@ class _Reader:
         return ParseError(f"line {self.line(position)}: {text}")
 
     def doubt(self, position: int, text: str) -> None:
-        """Refuse a construct that a tolerant reader skips."""
+        """Raise an error for a construct that a tolerant reader skips."""
         if not self.tolerant:
             raise self.error(position, text)
 
@@ -564,12 +571,12 @@ class _Reader:
         raise self.error(start, "the section has no braces")
 
     def registers(self, said: str, start: int) -> None:
-        parts = re.match(r"\.reg\s+(?:\.align\s+\d+\s+)?(\.v[24]\s+)?\.(\w+)\s+(.*)", said, re.DOTALL)
-        if parts is None or parts[2] not in _TYPES or parts[1] or self.body is None:
+        parts = re.match(r"\.reg\s+(?:\.align\s+\d+\s+)?(?:\.v([24])\s+)?\.(\w+)\s+(.*)", said, re.DOTALL)
+        if parts is None or parts[2] not in TYPE_BITS or self.body is None:
             self.doubt(start, f"{given(shortened(said, 60))} is not a known declaration of registers")
         if parts is not None and self.body is not None:
             try:
-                self.body.declare(parts[2], parts[3], self.line(start))
+                self.body.declare(parts[2], parts[3], self.line(start), int(parts[1] or 0))
             except ParseError:
                 if not self.tolerant:
                     raise
@@ -604,7 +611,7 @@ class _Reader:
         made = []
         for part in split_operands(" ".join(text.split())):
             try:
-                made.append(_variable(part, line))
+                made.append(read_variable(part, line))
             except ParseError:
                 if not self.tolerant:
                     raise
@@ -617,7 +624,7 @@ class _Reader:
         for piece in split_operands(" ".join(said.split())):
             head, equals, value = piece.partition("=")
             try:
-                declared.append(_variable(before + head, line, value if equals else None))
+                declared.append(read_variable(before + head, line, value if equals else None))
             except ParseError:
                 if self.tolerant:
                     return
@@ -635,66 +642,3 @@ class _Reader:
 
 def _blanked(found: re.Match[str]) -> str:
     return found[0] if found[0][0] == '"' else " " + "\n" * found[0].count("\n")
-
-
-def _variable(text: str, line: int, value: str | None = None) -> Variable:
-    """A declaration: `.global .align 4 .b8 table[16]`."""
-    before, name, sizes = declared_name(text)
-    words = before.split()
-    kind, space, align, vector, linkage = "", "", 0, 1, ""
-    skip = False
-    for place, word in enumerate(words):
-        plain = word[1:]
-        if skip:
-            skip = False
-        elif word == ".align":
-            if words[:place].count(".ptr") == 0:  # after .ptr: alignment of the pointee
-                align = immediate(words[place + 1]) or 0 if place + 1 < len(words) else 0
-            skip = True
-        elif plain in _TYPES and not kind:
-            kind = plain
-        elif plain in ("v2", "v4"):
-            vector = int(plain[1])
-        elif plain in ("extern", "visible", "weak", "common"):
-            linkage = plain
-        elif plain in (*SPACES, "reg") and not space:
-            space = plain
-    if not name or not kind or not space:
-        raise ParseError(f"line {line}: {given(shortened(text, 80))} is not a known declaration of a variable")
-    count = vector
-    for size in sizes:
-        number = immediate(size) if size.strip() else 0
-        if number is None or number < 0:
-            raise ParseError(f"line {line}: {given(size)} is not the size of an array")
-        count *= number
-    if count * max(_TYPES[kind] // 8, 1) > MAX_VARIABLE_BYTES:
-        raise ParseError(
-            f"line {line}: the variable has {count} elements; must have at most {MAX_VARIABLE_BYTES} bytes"
-        )
-    natural = max(_TYPES[kind] // 8, 1) * vector
-    if align and (align & align - 1 or align > 1 << 20):
-        raise ParseError(f"line {line}: the alignment is {align}; must be a power of 2")
-    initial = () if value is None else _initial(value, line)
-    if initial and count == 0:
-        count = len(initial)
-    return Variable(name, space, kind, align or natural, count, line, linkage, initial)
-
-
-def _initial(text: str, line: int) -> tuple[int | str | tuple[str, int, bool], ...]:
-    """The elements of an initialiser; nested braces are flattened."""
-    made: list[int | str | tuple[str, int, bool]] = []
-    for part in text.replace("{", " ").replace("}", " ").split(","):
-        word = part.strip()
-        if not word:
-            continue
-        number = immediate(word)
-        if number is not None:
-            made.append(number)
-        elif word[0].isdigit() or word[0] in "+-":
-            made.append(word)
-        else:
-            symbol = _SYMBOLIC.fullmatch(word)
-            if symbol is None:
-                raise ParseError(f"line {line}: the initial value {given(shortened(word, 60))} is unknown")
-            made.append((symbol[2], int(symbol[3] or 0), bool(symbol[1])))
-    return tuple(made)

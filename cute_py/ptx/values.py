@@ -1,9 +1,9 @@
-"""Values of registers, where the text of a function determines them: a base plus a number.
+"""Values of registers, as far as the text of a function determines them: a base plus an offset.
 
 Two operands with equal `Value`s are equal whenever both instructions run in one pass through their block. A register
 that is written once has one value for the whole function. A register that is written several times is followed within
-each block; at the beginning of a block, it is identified by the instructions that may have written it.
-A base is 0 for a constant; otherwise the number of an expression of symbols, parameters, special registers and
+each block; at the beginning of a block, it is identified by the instructions that may have written it. The base is 0
+for a constant; otherwise it is the index of an expression of symbols, parameters, special registers and results of
 non-arithmetic instructions.
 """
 
@@ -24,7 +24,7 @@ Held = TypeVar("Held")
 
 
 class Value(NamedTuple):
-    """`base` + `offset`; base 0: the constant `offset`."""
+    """The value `base` + `offset`; with base 0, it is the constant `offset`."""
 
     base: int
     offset: int
@@ -32,8 +32,8 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One instruction at its place, with the values of its operands (for an address, the value of the expression in the
-    brackets)."""
+    """One instruction with its position (block and index) and the values of its operands (for an address, the value of
+    the expression in the brackets)."""
 
     block: int
     index: int
@@ -56,15 +56,15 @@ def _is_leaf(key: Key) -> bool:
 
 
 def _lowest(number: int) -> int:
-    """The largest power of 2 that divides a number, at most `MOST_ALIGNED`."""
+    """Return the largest power of 2 that divides a number, at most `MOST_ALIGNED`."""
     return min(number & -number, MOST_ALIGNED) if number else MOST_ALIGNED
 
 
 class Values:
-    """The values of one function's operands.
+    """The values of the operands in one function.
 
     Args:
-        wanted: opcodes, by their first part, whose instructions become `events`.
+        wanted: the first parts of opcodes whose instructions become `events`.
     """
 
     def __init__(self, function: Function, wanted: frozenset[str]) -> None:
@@ -91,8 +91,8 @@ class Values:
                     (once if writes[name] == 1 else here)[name] = value
 
     def _folded_up(self, base: int, known: dict[int, Held], of: Callable[[Key, list[tuple[Key, Held]]], Held]) -> Held:
-        """Fold the expression of a base: apply `of` to it and to the results of its parts, once for each base in
-        `known`."""
+        """Evaluate `of` on the expression of a base and on the results of its parts; `known` stores the result of each
+        base."""
         todo = [base]
         while todo:
             key = self._list[todo[-1]]
@@ -105,7 +105,8 @@ class Values:
         return known[base]
 
     def roots(self, value: Value) -> frozenset[Key]:
-        """Sources of the pointers in a value: symbols, loaded values, results of other instructions."""
+        """Return the sources from which a value is computed: symbols, loaded values, and results of other
+        instructions."""
 
         def of(key: Key, parts: list[tuple[Key, frozenset[Key]]]) -> frozenset[Key]:
             return frozenset((key,)) if _is_leaf(key) else frozenset[Key]().union(*(held for _, held in parts))
@@ -113,10 +114,10 @@ class Values:
         return self._folded_up(value.base, self._roots, of)
 
     def multiple(self, value: Value, alignments: Mapping[str, int]) -> int:
-        """A power of 2, at most `MOST_ALIGNED`, that divides the base of a value.
+        """Return a power of 2, at most `MOST_ALIGNED`, that divides the base of a value.
 
         Args:
-            alignments: bytes that the declaration of a symbol aligns it to; the same for every call.
+            alignments: the alignment in bytes that each symbol's declaration gives; it must be the same in every call.
         """
 
         def of(key: Key, parts: list[tuple[Key, int]]) -> int:
@@ -152,7 +153,7 @@ class Values:
         return self._folded_up(value.base, self._multiples, of)
 
     def symbols(self, value: Value) -> frozenset[str]:
-        """The names among the roots of a value."""
+        """Return the names of the symbols among the roots of a value."""
         return frozenset(str(key[1]) for key in self.roots(value) if key[0] == "symbol")
 
     def is_fixed(self, value: Value) -> bool:
@@ -166,7 +167,7 @@ class Values:
         return Value(self._keys[key], 0)
 
     def _constant(self, number: int) -> int:
-        """A base that holds a constant inside a larger expression."""
+        """Return the base that represents a constant inside a larger expression."""
         return self._intern("number", f"{number}").base
 
     def _operand(self, text: str, once: dict[str, Value], here: dict[str, Value], block: int) -> Value | None:
@@ -193,7 +194,7 @@ class Values:
     def _results(
         self, statement: Statement, count: int, once: dict[str, Value], here: dict[str, Value], block: int, index: int
     ) -> list[Value]:
-        """The values of the `count` registers that an instruction writes."""
+        """Return the values of the `count` registers that an instruction writes."""
         first, _, rest = statement.opcode.partition(".")
         unknown = [("made", f"{block}.{index}.{place}") for place in range(count)]
         from_table = first == "ld" and rest.startswith(("param", "const"))
@@ -212,7 +213,7 @@ class Values:
         return [self._intern(statement.opcode, f"{place}", *parts) for place in range(count)]
 
     def _folded(self, first: str, kind: str, held: list[Value]) -> Value | None:
-        """Fold sums, and operations on constants; None for other instructions."""
+        """Fold sums and operations on constants; return None for other instructions."""
         if first == "add" and len(held) == 2:
             low, high = sorted(held)
             total = low.offset + high.offset
@@ -226,7 +227,8 @@ class Values:
 
 
 def folded_constant(first: str, kind: str, held: Sequence[Value]) -> int | None:
-    """The result of an instruction on constants; None: another instruction, or operands that are not constants."""
+    """Return the result of an instruction on constants; None for an unsupported instruction, or operands that are not
+    constants."""
     if any(value.base for value in held) or kind.startswith("f") or len(held) < 2:
         return None
     a, b = held[0].offset, held[1].offset
@@ -250,7 +252,7 @@ def folded_constant(first: str, kind: str, held: Sequence[Value]) -> int | None:
 
 
 def registers_written(statement: Statement) -> tuple[str, ...]:
-    """The registers that an instruction writes: the registers of its first operand, unless it is an address."""
+    """Return the registers that an instruction writes: those of its first operand, unless this is an address."""
     if not statement.operands or statement.operands[0].startswith("[") or statement.opcode.startswith("bra"):
         return ()
     first = statement.operands[0]
@@ -261,7 +263,7 @@ def _reaching(function: Function, again: set[str]) -> tuple[dict[str, int], list
     """Compute, as bits, which writes of the registers in `again` reach the beginning of each block.
 
     Returns:
-        (register -> the bits of its writes, for each block the bits that reach it).
+        a mapping from each register to the bits of its writes, and for each block, the bits that reach it.
     """
     places: dict[str, int] = collections.defaultdict(int)
     made: list[dict[str, int]] = []
@@ -290,7 +292,7 @@ Steps: TypeAlias = list[tuple[int, Statement]]
 
 
 def statements_behind(function: Function, texts: Iterable[str]) -> dict[int, Steps]:
-    """Block -> the statements, with their numbers, that compute the operands."""
+    """Return, for each block, the statements that compute the operands, with their indices."""
     writers: dict[str, list[tuple[int, int, Statement]]] = collections.defaultdict(list)
     for number, block in enumerate(function.blocks):
         for index, statement in enumerate(block.statements):
@@ -310,10 +312,10 @@ def statements_behind(function: Function, texts: Iterable[str]) -> dict[int, Ste
 
 
 class FirstPass:
-    """Values of registers when an instruction runs for the first time, if they are constants.
+    """The values of registers when an instruction runs for the first time, if they are constants.
 
-    Only paths from the beginning that do not pass the block of the instruction are followed, so that counters of its
-    loop have their first values.
+    Only paths from the start of the function that do not pass through the instruction's block are followed, so that the
+    counters of its loop have their first values.
 
     Args:
         steps: the statements that the operands depend on, as `statements_behind` returns them.
@@ -343,7 +345,7 @@ class FirstPass:
                     todo.append(after)
 
     def _coming(self) -> frozenset[int]:
-        """The blocks from which a path leads to the instruction."""
+        """Return the blocks from which a path leads to the instruction."""
         seen, todo = {self._place[0]}, [self._place[0]]
         while todo:
             for before in self._function.blocks[todo.pop()].before:
@@ -353,13 +355,14 @@ class FirstPass:
         return frozenset(seen)
 
     def precedes(self, place: tuple[int, int]) -> bool:
-        """Whether a path from the beginning passes a place before the instruction runs first."""
+        """Whether a path from the start of the function passes a position before the instruction runs for the first
+        time."""
         if place[0] == self._place[0]:
             return place[1] < self._place[1]
         return self._entering[place[0]] is not None
 
     def repeats(self, place: tuple[int, int]) -> bool:
-        """Whether a place may be passed twice before the instruction runs first."""
+        """Whether a position may be passed twice before the instruction runs for the first time."""
         seen: set[int] = set()
         todo = [] if place[0] == self._place[0] else list(self._function.blocks[place[0]].after)
         while todo:
@@ -370,14 +373,14 @@ class FirstPass:
         return place[0] in seen
 
     def operand(self, place: tuple[int, int], text: str) -> Constant | None:
-        """The value of an operand at a place; for an address, the value inside the brackets."""
+        """Return the value of an operand at a position; for an address, the value inside the brackets."""
         entered = self._entering[place[0]]
         if entered is None:
             return None
         return self._read(text, self._after(place[0], dict(entered), place[1]))
 
     def _after(self, number: int, held: dict[str, Constant | None], end: int) -> dict[str, Constant | None]:
-        """The registers after the first `end` statements of a block."""
+        """Return the values of registers after the first `end` statements of a block."""
         for index, statement in self._steps.get(number, ()):
             if index >= end:
                 break
@@ -417,7 +420,7 @@ class FirstPass:
 
 
 def _common(one: Mapping[str, Constant | None], other: Mapping[str, Constant | None]) -> dict[str, Constant | None]:
-    """The values that hold on both paths."""
+    """Return the values that are the same on both paths."""
     return {name: value if other.get(name) == value else None for name, value in one.items()} | {
         name: None for name in other if name not in one
     }

@@ -1,4 +1,4 @@
-"""Tensors: engines (pointers, arrays, iterators) over layouts, their tiles, and how they print."""
+"""Tensors: engines (pointers, arrays, iterators) with layouts; how they are partitioned and printed."""
 
 from cute_py.deprecations import export_public
 from cute_py.tensor.arrays import ArrayEngine as ArrayEngine

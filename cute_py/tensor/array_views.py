@@ -1,14 +1,15 @@
-"""Arrays and streams of other libraries, as plain numbers.
+"""The memory of other libraries' arrays, and the handles of their streams, as plain numbers.
 
-An array is read through DLPack, or otherwise through `__cuda_array_interface__`. A numpy array is on the host and is
-read through its own attributes. Nothing is synchronised: the caller orders the work on the stream that it passes.
-Shapes are in the array's own order (the last mode innermost for row-major arrays), strides in elements.
+The address, shape and strides of an array come from DLPack, or if the array does not support it, from
+`__cuda_array_interface__`. Those of a numpy array, which is on the host, come from its attributes. Nothing is
+synchronised: the caller orders its work on the stream that it passes. Shapes are in the array's own order (the last
+mode is innermost in row-major arrays), and strides are in elements.
 
-Nothing here calls a driver: `gpu.arrays` reads arrays in the memory of a device.
+This module does not call the driver. `gpu.arrays` handles arrays in the memory of a device.
 
-This module reads the capsule itself. cuda-core's StridedMemoryView has no names for floats of 4, 6 or 8 bits, reads
-torch's tensors without `__dlpack__`, which refuses tensors that need a gradient, and is missing if cuda-core is not
-installed. numpy.from_dlpack supports none of these types, nor bfloat16.
+This module reads the DLPack capsule itself, because other readers do not suffice. cuda-core's StridedMemoryView has no
+names for floats of 4, 6 or 8 bits, does not call the `__dlpack__` of torch's tensors, which would refuse tensors that
+require a gradient, and is missing if cuda-core is not installed. numpy.from_dlpack lacks these types, and bfloat16 too.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ else:
 
 @runtime_checkable
 class SupportsDlpack(Protocol):
-    """An array of a library that exports its memory by DLPack."""
+    """An array that exports its memory by DLPack."""
 
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
@@ -40,7 +41,8 @@ class SupportsDlpack(Protocol):
 
 
 class SupportsCudaInterface(Protocol):
-    """An array that describes its device memory by a dictionary. Source: CUDA Array Interface, version 3."""
+    """An array with `__cuda_array_interface__`, a dictionary that describes its device memory. Source: CUDA Array
+    Interface, version 3."""
 
     @property
     def __cuda_array_interface__(self) -> dict[str, object]: ...
@@ -92,7 +94,7 @@ ON_DEVICE: Final = (CUDA, CUDA_MANAGED)
 
 
 class DlTensor(ctypes.Structure):
-    """DLTensor of dlpack.h; both kinds of capsule begin with it."""
+    """The struct DLTensor of dlpack.h, with which both kinds of DLPack capsule begin."""
 
     _fields_ = [
         ("data", ctypes.c_void_p),
@@ -110,7 +112,7 @@ class DlTensor(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class ArrayView:
-    """The location of an array: the address of its first element, shape, strides in elements, element type, device.
+    """Where an array is in memory: the address of its first element, shape, strides in elements, element type, device.
 
     `device` is None for host memory. `owner` keeps the memory alive.
     """
@@ -125,7 +127,7 @@ class ArrayView:
 
     @property
     def element_bytes(self) -> int:
-        """Bytes of one element. Raises InvalidValueError for elements narrower than a byte."""
+        """Size of one element in bytes. Raises InvalidValueError for elements whose size is not a number of bytes."""
         if self.dtype.bits % 8:
             raise InvalidValueError(
                 f"{self.dtype} has {self.dtype.bits} bits per element, but a copy moves whole bytes",
@@ -135,18 +137,18 @@ class ArrayView:
 
     @property
     def count(self) -> int:
-        """Number of elements."""
+        """The number of elements."""
         return math.prod(self.shape)
 
     def extent(self) -> tuple[int, int]:
-        """First address and one past the last address that the array touches, in bytes."""
+        """Return the first address that the array uses, and one past the last, in bytes."""
         reach = [(n - 1) * stride * self.element_bytes for n, stride in zip(self.shape, self.strides, strict=True)]
         low, high = sum(min(step, 0) for step in reach), sum(max(step, 0) for step in reach)
         return self.address + low, self.address + high + self.element_bytes
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides in elements of a compact array whose last mode is innermost.
+    """Return the strides, in elements, of a compact array whose last mode is innermost.
 
     >>> row_major((2, 3, 4))
     (12, 4, 1)
@@ -180,14 +182,14 @@ def _typestr_dtype(text: str) -> DType:
 
 
 def tensor_of(capsule: object) -> DlTensor:
-    """The DLTensor in a DLPack capsule that no consumer has taken. The capsule owns it."""
+    """Return the DLTensor in a DLPack capsule that no consumer has taken. The capsule owns it."""
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     return DlTensor.from_address(get(capsule, b"dltensor"))
 
 
 def exported_view(array: SupportsDlpack, **options: int) -> ArrayView:
-    """The view of an array that exports its memory by DLPack; `options` are passed to `__dlpack__`.
+    """Return the view of an array that exports its memory by DLPack. `options` are passed to `__dlpack__`.
 
     Raises:
         InvalidValueError: the array does not export its memory.
@@ -212,7 +214,7 @@ def is_of_jax(array: SupportsDlpack) -> bool:
 
 
 def no_export(array: object, problem: Exception) -> InvalidValueError:
-    """The error for an array that does not export its memory."""
+    """Make the error for an array that does not export its memory."""
     return InvalidValueError(
         f"{type(array).__name__} does not export its memory through DLPack", {"cause": first_line(problem)}
     )
@@ -221,11 +223,11 @@ def no_export(array: object, problem: Exception) -> InvalidValueError:
 def interface_view(
     array: ArrayLike, table: Mapping[str, Any], host_dtype: DType | None, device: Callable[[int], int | None]
 ) -> ArrayView:
-    """The view of an array interface.
+    """Return the view of an array, given the dictionary that describes it.
 
     Args:
-        table: `__array_interface__` or `__cuda_array_interface__`. host_dtype: the element type, if the table's text
-            does not name it. device: the device of the address.
+        table: the dictionary `__array_interface__` or `__cuda_array_interface__`. host_dtype: the element type, if the
+            `typestr` of the table can't name it. device: function that returns the device of an address (None: host).
     """
     shape = tuple(int(size) for size in table["shape"])
     dtype = host_dtype or _typestr_dtype(table["typestr"])
@@ -243,14 +245,14 @@ def interface_view(
 
 
 def host_view(array: ArrayLike) -> ArrayView | None:
-    """Location of an array in host memory; None for an array on a device, which `gpu.arrays.array_view` reads.
+    """Return the view of an array in host memory; None for an array on a device, which `gpu.arrays.array_view` reads.
 
     Args:
         array: an object with `__dlpack__` or `__cuda_array_interface__`, a numpy array, or an `ArrayView`.
     Raises:
-        InvalidTypeError: the object is none of these, or `cute_py.dtypes` has no row for the element type.
-        InvalidValueError: the array does not export its memory (it needs a gradient, is not dense), is big-endian, or
-            has strides that are not a multiple of an element.
+        InvalidTypeError: the object is none of these, or `cute_py.dtypes` does not have the element type.
+        InvalidValueError: the array does not export its memory (for example because it requires a gradient or is not
+            dense), is big-endian, or has a stride that is not a multiple of the element size.
 
     >>> import numpy
     >>> host_view(numpy.zeros((4, 6), "float32")[::2]).strides
@@ -279,10 +281,10 @@ def _handle(value: object) -> int:
 
 
 def stream_handle(stream: StreamLike) -> int:
-    """The CUstream of `stream`: None (the legacy default stream), an int, or an object with `__cuda_stream__`, such as
-    cuda-core's Stream.
+    """Return the CUstream handle of `stream`: None (the legacy default stream), an int, or an object with
+    `__cuda_stream__`, such as cuda-core's Stream.
 
-    PyTorch's `.cuda_stream` and CuPy's `.ptr` are accepted too.
+    Streams of PyTorch (with `.cuda_stream`) and of CuPy (with `.ptr`) are accepted too.
 
     Raises:
         InvalidTypeError: the object is none of these.

@@ -1,19 +1,20 @@
-"""Sources of arrays: numpy, `__dlpack__` and `__cuda_array_interface__`, without a copy.
+"""Engines and layouts of arrays from numpy, `__dlpack__` and `__cuda_array_interface__`, without a copy.
 
-    source                                    engine                         elements can be
+    source                                    engine                         its elements can be
     numpy array, __array_interface__          ArrayEngine over its memory    read and written
     __dlpack__ on the host (also pinned)      the same                       read, and written where the producer allows
     __cuda_array_interface__                  gmem pointer, kept alive       neither: device memory
     __dlpack__ on a device, with data_ptr()   the same                       neither
 
-Host memory of a type that numpy does not read through DLPack (bfloat16, floats of 8 bits) is addressed through the
-object's `data_ptr()`, or read-only through its capsule. PyTorch's float4_e2m1fn_x2 is read as bytes.
+For types that numpy does not read through DLPack (bfloat16, 8-bit floats), host memory is addressed through the
+object's `data_ptr()`, or through its DLPack capsule, which makes it read-only. PyTorch's float4_e2m1fn_x2 is read as
+bytes.
 
-Array engines: the memory of a numpy array, addressed by element offsets and never copied.
+An array engine addresses the memory of a numpy array by element offsets, and never copies it.
 
     array[i, j]  =  engine[layout(i, j)]        the layout has the array's shape, and its strides in elements
 
-Strides may be negative or zero; offset 0 is the array's element [0, 0, ...], wherever that lies in memory.
+Strides may be negative or zero. Offset 0 is the array's element [0, 0, ...], which need not be the lowest in memory.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ PAIRS: Final = "float4_e2m1fn_x2"
 
 
 class Interface(TypedDict, total=False):
-    """`__cuda_array_interface__`."""
+    """The keys of a `__cuda_array_interface__` dictionary."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...] | None
@@ -65,11 +66,11 @@ class Interface(TypedDict, total=False):
 
 
 class ArrayEngine:
-    """Elements of an array: read with `engine[offset]`, written with `engine.store(offset, value)`.
+    """The elements of an array: `engine[offset]` reads one, and `engine.store(offset, value)` writes one.
 
-    `flat` is a one-dimensional view from the lowest to the highest element; `origin` is the index of the element at
-    offset 0 (above 0 if a stride is negative). `dtype` is the element type, if the array's own type differs (a tfloat32
-    is stored as float32). The view keeps the memory alive.
+    `flat` is a one-dimensional view of the memory from the lowest to the highest element. `origin` is the index in it
+    of the element at offset 0 (above 0 if a stride is negative). `dtype` is the element type, if it differs from the
+    array's own type (tfloat32 is stored as float32). The view keeps the memory alive.
 
     >>> engine = ArrayEngine(numpy.arange(10), 4)
     >>> engine[0], engine[-2]
@@ -98,7 +99,7 @@ class ArrayEngine:
 
     @property
     def address(self) -> int:
-        """Address of the element at offset 0, in bytes."""
+        """The address of the element at offset 0, in bytes."""
         return int(self.flat.ctypes.data) + self.origin * int(self.flat.dtype.itemsize)
 
     def _index(self, offset: SupportsIndex) -> int:
@@ -124,8 +125,8 @@ class ArrayEngine:
         """Write the element at an offset into the engine's array.
 
         Raises:
-            TensorAccessError: the array is read-only, the offset lies outside it, or the value is not of its type. A
-                number beyond the type's range is refused; it is not wrapped or made infinite.
+            TensorAccessError: the array is read-only, the offset is outside the array, or the value is not of its type.
+                A number beyond the type's range is refused, and not wrapped or converted to infinity.
         """
         refuse_mask(value, "the element")
         if value is None or isinstance(value, (str, bytes)):  # numpy reads numbers from texts, and NaN from None
@@ -159,8 +160,8 @@ class ArrayEngine:
         """Return the same bytes as elements of another type, through a numpy view.
 
         Raises:
-            InvalidTypeError: a type is narrower than a byte (numpy stores one element per byte, GPU memory packs them).
-            InvalidValueError: the memory from offset 0 onwards does not hold a complete new element.
+            InvalidTypeError: a type is narrower than a byte (numpy stores one element per byte, GPU memory several).
+            InvalidValueError: the memory from offset 0 onwards is smaller than one new element.
         """
         new = as_dtype(dtype)
         for kind in (self.dtype, new):
@@ -197,12 +198,12 @@ class ArrayEngine:
 
 
 def _shown(offset: SupportsIndex) -> str:
-    """Coordinates as CuTe prints them, anything else as Python does."""
+    """Return CuTe's text of a coordinate, and Python's text of any other offset."""
     return str(offset) if hasattr(offset, "as_tuple") else given(offset)
 
 
 def _beyond_range(dtype: DType, value: Cell) -> str | None:
-    """The reason why a number does not fit the type, or None; numpy wraps some numbers, depending on its version.
+    """Return why a number does not fit the type, or None. Some versions of numpy would wrap the number.
 
     >>> _beyond_range(as_dtype("uint8"), 300), _beyond_range(as_dtype("float16"), 65519.0)
     ('must be 0 to 255', None)
@@ -230,7 +231,7 @@ def _beyond_range(dtype: DType, value: Cell) -> str | None:
 
 @functools.cache
 def _float_range(dtype: DType) -> tuple[float, float]:
-    """The two bounds between which a number rounds to a finite number of a float type."""
+    """Return the two bounds between which a number rounds to a finite value of a float type."""
     finfo: Any = numpy.finfo
     if not hasattr(numpy, dtype.storage):
         import ml_dtypes
@@ -244,8 +245,8 @@ def _float_range(dtype: DType) -> tuple[float, float]:
 
 
 def flat_view(array: NDArray[numpy.generic]) -> tuple[NDArray[numpy.generic], int]:
-    """Return a one-dimensional view over all memory between the array's lowest and highest element, and the index of
-    its first element."""
+    """Return a one-dimensional view of the memory from the array's lowest to its highest element, and the index of its
+    first element in the view."""
     size = array.dtype.itemsize
     if array.size == 0:
         return numpy.empty(0, array.dtype), 0
@@ -260,12 +261,12 @@ def flat_view(array: NDArray[numpy.generic]) -> tuple[NDArray[numpy.generic], in
 
 
 def array_layout(shape: tuple[int, ...], steps: tuple[int, ...]) -> Layout:
-    """The layout of an array, with run-time sizes. A unit stride is static, as in C++'s LayoutLeft and LayoutRight."""
+    """Return an array's layout, with run-time sizes. A unit stride is static, as in C++'s LayoutRight."""
     return Layout(tuple([int(n) for n in shape]), tuple([Int(1) if d == 1 else int(d) for d in steps]))
 
 
 def host_engine(array: NDArray[numpy.generic], dtype: DType | None = None) -> tuple[ArrayEngine, Layout]:
-    """The engine and layout of a numpy array. `dtype` is the element type, if the array's own type differs."""
+    """Return the engine and the layout of a numpy array; `dtype` is the element type, if the array's differs."""
     kind = as_dtype(array.dtype) if dtype is None else dtype
     if array.dtype.itemsize != kind.numpy.itemsize:
         raise InvalidTypeError(
@@ -285,13 +286,13 @@ HOST_DEVICES = (1, 3, 11)
 
 
 def engine_and_layout(source: Any, dtype: DType | None = None) -> tuple[Any, Layout]:
-    """The engine and the layout of an array-like object, without a copy.
+    """Return the engine and the layout of an array-like object, without a copy.
 
     Args:
         source: numpy array, or an object with `__dlpack__`, `__cuda_array_interface__` or `__array_interface__`.
-        dtype: element type, if the object's own type differs (bfloat16 as '<V2', tfloat32 as float32).
+        dtype: element type, if the object's own type differs (bfloat16 stored as '<V2', tfloat32 as float32).
     Raises:
-        InvalidTypeError: the source is not an array, GPUs lack its element type, or its device memory has no address.
+        InvalidTypeError: the source is not an array, cute_py lacks its element type, or device memory has no address.
         InvalidValueError: the elements are big-endian, or a stride is not a multiple of the element size.
     """
     refuse_mask(source, "the array")
@@ -314,7 +315,7 @@ def engine_and_layout(source: Any, dtype: DType | None = None) -> tuple[Any, Lay
 
 @contextlib.contextmanager
 def _describes_an_array(kind: str, table: str) -> Iterator[None]:
-    """Raise any failure on a malformed table as an InvalidTypeError."""
+    """Convert any error that a malformed description of an array causes to an InvalidTypeError."""
     try:
         yield
     except CuteError:
@@ -327,7 +328,7 @@ def _describes_an_array(kind: str, table: str) -> Iterator[None]:
 
 
 def _cuda_interface(source: Any) -> Interface | None:
-    """The object's dictionary, or None: producers raise various errors for types that have no name there."""
+    """Return the object's `__cuda_array_interface__`, or None: for types without a typestr, producers raise errors."""
     try:
         return source.__cuda_array_interface__  # type: ignore[no-any-return]
     except (AttributeError, TypeError, RuntimeError, KeyError, ValueError):
@@ -395,8 +396,8 @@ def _no_memory(source: object, refusal: Exception) -> InvalidTypeError:
 
 
 def _from_capsule(source: SupportsDlpack, dtype: DType | None) -> tuple[ArrayEngine, Layout]:
-    """Host memory of an object that has only DLPack. It is read-only for a type that numpy lacks, because its capsule
-    has no flag for that."""
+    """Return the engine and the layout for the host memory of an object that has only DLPack. For a type that numpy
+    lacks, the memory is read-only, because the capsule does not say whether it may be written."""
     try:
         exporting: Any = source  # numpy's annotation asks for a narrower protocol
         return host_engine(numpy.from_dlpack(exporting), dtype)
@@ -415,7 +416,7 @@ def _from_capsule(source: SupportsDlpack, dtype: DType | None) -> tuple[ArrayEng
 def _memory_at(
     owner: object, address: int, shape: Sequence[int], steps: Sequence[int], kind: DType, readonly: bool
 ) -> NDArray[numpy.generic]:
-    """Host memory at an address, with strides in elements, such as that of a torch tensor."""
+    """Return host memory at an address as a numpy array; `steps` are strides in elements."""
     size = kind.numpy.itemsize
     interface = {
         "version": 3,

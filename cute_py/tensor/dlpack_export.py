@@ -26,8 +26,8 @@ class DlpackArray:
     """A numpy array that exports its memory by DLPack.
 
     Args:
-        array: the elements. dtype: their type, if numpy's type differs; it must have the same size. For bytes that hold
-            two elements each, pass e2m1.
+        array: the elements. dtype: the type of the elements, if it differs from numpy's; it must have the same size.
+            For bytes with two e2m1 elements each, pass float4_e2m1fn.
     Raises:
         InvalidTypeError: the object is not a numpy array, or the type has another size. InvalidValueError: the array is
             read-only.
@@ -60,7 +60,7 @@ class DlpackArray:
 
 
 def _type_of(row: DType) -> tuple[int, int, int]:
-    """(code, bits, lanes) of DLPack."""
+    """Return DLPack's (code, bits, lanes) for an element type."""
     if row.name == "bool":
         return 6, 8, 1
     for code, name in DLPACK_KINDS.items():

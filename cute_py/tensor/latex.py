@@ -1,13 +1,13 @@
-"""print_latex and print_latex_tv: layouts as TikZ pictures, character for character as C++ writes them.
+"""print_latex, print_latex_tv and print_layout: layouts as TikZ pictures and tables, exactly as C++ prints them.
 
-print_latex      a grid of offsets; the fill is one of eight greys by offset modulo 8
+print_latex      a grid of offsets, each filled with one of eight greys by the offset modulo 8
 print_latex_tv   a grid of `T thread V value`, from a layout (thread, value) -> (m, n); eight colours by thread modulo 8
 Source: cute/util/print_latex.hpp.
 
 print_layout: the offsets of a rank-2 layout as a table.
 
-A column is as wide as the cosize when printed as a 32-bit number. Negative offsets may overflow it, and offsets of
-2**31 and more wrap around, because C++ prints an `int`.
+A column of print_layout has the width of the printed cosize, as a 32-bit number. Negative offsets may exceed this
+width, and offsets of 2**31 and more wrap around, because C++ prints an `int`.
 Source: cute/util/print_tensor.hpp.
 """
 
@@ -41,7 +41,7 @@ MAX_CELLS = 1 << 20
 
 
 def text_file(file: TextIO | None) -> TextIO:
-    """The file for printed text: standard output, or the given file.
+    """Return the file to print to: the given file, or standard output.
 
     Raises:
         InvalidTypeError: the object has no method `write`.
@@ -55,11 +55,10 @@ def text_file(file: TextIO | None) -> TextIO:
 def check_cells(
     sizes: Sequence[int], operation: str, facts: Mapping[str, object], hint: str, most: int = MAX_CELLS
 ) -> None:
-    """Refuse a table that is too long to read. A mode without elements counts as 1, because its headings and rulers are
-    printed.
+    """Refuse a table with too many cells. A mode of size 0 counts as 1, because its headings and rulers are printed.
 
     Raises:
-        InvalidValueError: more than `most` cells.
+        InvalidValueError: the table has more than `most` cells.
     """
     if prod(max(n, 1) for n in sizes) > most:
         shown = " x ".join(map(integer_text, sizes))
@@ -67,7 +66,7 @@ def check_cells(
 
 
 def table_sizes(layout: LayoutLike, operation: str) -> tuple[int, int]:
-    """(rows, columns) of the table of a layout of rank 2.
+    """Return (rows, columns) of the table for a layout of rank 2.
 
     Raises:
         InvalidTypeError: a size is symbolic; InvalidValueError: the table has more than `MAX_CELLS` cells.
@@ -86,7 +85,7 @@ def table_sizes(layout: LayoutLike, operation: str) -> tuple[int, int]:
 
 
 def check_integer_offsets(layout: LayoutLike, operation: str) -> None:
-    """Refuse layouts whose offsets are coordinates, which do not compile in C++ either."""
+    """Refuse a layout whose offsets are coordinates, which C++'s functions do not accept either."""
     strides = [d for d in leaves(domain_of(layout).stride) if getattr(d, "modes", None)]
     if strides:
         raise InvalidTypeError(
@@ -97,7 +96,7 @@ def check_integer_offsets(layout: LayoutLike, operation: str) -> None:
 
 
 def format_layout(layout: Layout | ComposedLayout) -> str:
-    """The text of print_layout: a table of offsets of a rank-2 layout.
+    """Return the text of print_layout: a table of the offsets of a rank-2 layout.
 
     Raises:
         StaticAssertError: the rank is not 2; InvalidTypeError: the offsets are coordinates, or symbols.
@@ -130,7 +129,7 @@ def format_layout(layout: Layout | ComposedLayout) -> str:
 
 
 def _offset_rows(layout: Layout | ComposedLayout) -> Iterable[Sequence[int]]:
-    """The offsets of a table, row by row: a layout's are sums of those in the first column and in the first row."""
+    """Yield the offsets of a table by rows. In a plain layout, each is the sum of a row's and a column's offset."""
     if isinstance(layout, ComposedLayout):
         outer, start = layout.outer, int(layout.offset) if is_integer(layout.offset) else layout.offset
         for row in _offset_rows(layout.inner):
@@ -142,7 +141,7 @@ def _offset_rows(layout: Layout | ComposedLayout) -> Iterable[Sequence[int]]:
 
 
 def _steps(shape: Tree, stride: Tree) -> list[int]:
-    """The offsets of one mode, of known sizes."""
+    """Return the offsets of one mode with known sizes."""
     out: list[int] | None = None
     for n, d in zip(leaves(shape), leaves(stride), strict=True):
         steps = [k * value_of(d) for k in range(value_of(n))]
@@ -187,12 +186,12 @@ TIKZ_FOOT = "\\end{tikzpicture}\n\\end{document}\n"
 
 
 def grey(offset: int) -> str:
-    """The fill of an offset, as a TikZ colour."""
+    """Return the fill for an offset, as a TikZ colour."""
     return f"black!{_GREYS[offset % 8]}"
 
 
 def pastel(thread: int, value: int) -> str:
-    """The fill of a thread's value, as a TikZ colour; it depends on the thread only."""
+    """Return the fill for a thread's value, as a TikZ colour, which depends only on the thread."""
     red, green, blue = PASTELS[thread % 8]
     return f"{{rgb,255:red,{red};green,{green};blue,{blue}}}"
 
@@ -205,11 +204,11 @@ def _grid_and_labels(rows: int, columns: int) -> list[str]:
 
 
 def format_latex(layout: Layout | ComposedLayout, color: Callable[[int], str] = grey) -> str:
-    """The text of print_latex: a standalone TikZ picture of a layout of rank at most 2.
+    """Return the text of print_latex: a standalone TikZ picture of a layout of rank at most 2.
 
     Args:
-        layout: layout or composed layout with integer offsets; rank 1 is one column. A tiled MMA or copy is shown as
-            threads and values.
+        layout: layout or composed layout with integer offsets; a layout of rank 1 is shown as one column, and a tiled
+            MMA or copy as threads and values.
         color: a function offset -> TikZ colour; for a tiled operation, (thread, value) -> TikZ colour.
     Raises:
         StaticAssertError: the rank is above 2; InvalidTypeError: the offsets are coordinates or symbols.
@@ -270,16 +269,16 @@ def print_latex(
 
 
 def format_latex_tv(layout_tv: Layout | Tensor, tile_mn: Shaped, color: Callable[[int, int], str] = pastel) -> str:
-    """The text of print_latex_tv: the thread and the value of each element of a tile.
+    """Return the text of print_latex_tv: a TikZ picture with the thread and the value of each element of a tile.
 
     Args:
-        layout_tv: rank-2 layout or tensor (thread, value) -> coordinate (m, n), or -> index m + M*n, such as
-            `get_layoutC_TV` of a tiled operation returns. If several threads hold a cell, the first one is shown.
-        tile_mn: (M, N), shape of the tile; modes may be nested.
+        layout_tv: rank-2 layout or tensor that maps (thread, value) to a coordinate (m, n), or to an index m + M*n, as
+            a tiled MMA's `get_layoutC_TV()` does. If several threads hold an element, the first is shown.
+        tile_mn: the shape (M, N) of the tile; its modes may be nested.
         color: (thread, value) -> TikZ colour.
     Raises:
-        StaticAssertError: layout_tv is not of rank 2; InvalidTypeError: its elements are not such pairs or indices;
-        InvalidValueError: a pair lies outside the tile, or there are more than 2**20 cells or pairs.
+        StaticAssertError: layout_tv is not of rank 2. InvalidTypeError: its values are not such pairs or indices.
+        InvalidValueError: a pair is outside the tile, or there are more than 2**20 cells or pairs.
 
     >>> text = format_latex_tv(Layout((4, 2), (E(1), E(0))), (2, 4))
     >>> print([line for line in text.splitlines() if "T3" in line][0])
@@ -316,12 +315,12 @@ def format_latex_tv(layout_tv: Layout | Tensor, tile_mn: Shaped, color: Callable
 
 
 def tv_cell(layout_tv: Layout | Tensor, thread: int, value: int, rows: int) -> tuple[int, int]:
-    """The cell (m, n) of a thread's value.
+    """Return the cell (m, n) of a thread's value.
 
     Args:
         layout_tv: (thread, value) -> (m, n), or -> m + rows * n.
     Raises:
-        InvalidTypeError: the layout gives something else.
+        InvalidTypeError: the layout gives neither a coordinate nor an index.
 
     >>> tv_cell(Layout((4, 2), (E(1), E(0))), 3, 1, 2), tv_cell(Layout((4, 2), (2, 1)), 3, 1, 2)
     ((1, 3), (1, 3))
@@ -332,7 +331,7 @@ def tv_cell(layout_tv: Layout | Tensor, thread: int, value: int, rows: int) -> t
 def element_cell(
     found: int | ArithTuple | ScaledBasis, thread: int, value: int, rows: int, layout_tv: Layout | Tensor
 ) -> tuple[int, int]:
-    """The cell (m, n) of an element that `layout_tv` gives for a thread's value: an index, or a coordinate.
+    """Return the cell (m, n) for an element that `layout_tv` gives for a thread's value: an index, or a coordinate.
 
     Raises:
         InvalidTypeError: the element is neither.

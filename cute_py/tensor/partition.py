@@ -1,16 +1,15 @@
 """Partitioning: the tile of each CTA, and the elements of each thread.
 
-    inner_partition(T, tiler, coord)   the tile number `coord`                     (the part of a CTA: local_tile)
-    outer_partition(T, tiler, coord)   the element at `coord` of every tile     (the part of a thread:
-    local_partition)
+    inner_partition(T, tiler, coord)   the tile at `coord`                    (the part of a CTA: local_tile)
+    outer_partition(T, tiler, coord)   the element at `coord` of every tile   (the part of a thread: local_partition)
 
-Both divide by the tiler and slice one half. If the coordinate is shorter, the other modes are kept.
+Both functions divide by the tiler, and slice the tile or the rest. Modes for which the coordinate has no item are kept.
 
 A thread that holds several elements of a tile is described by a thread-value layout:
 
     make_layout_tv(threads, values)  ->  (tile, TV)        TV: (thread, value) -> index of an element in the tile
 
-A `TiledCopy` (package `atom`) divides tensors by such a layout, and gives each thread its part.
+A `TiledCopy` (package `atom`) divides tensors by such a layout, and returns the part of each thread.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ __all__ = ["inner_partition", "local_partition", "local_tile", "make_layout_tv",
 
 
 def _sliced(tiled: Thing, coord: Coordinate, half: int) -> Thing:
-    """The slice of one half (tile or rest) of a divided layout at `coord`, whole in the other half. A layout whose
-    swizzle acts on bytes keeps its flag."""
+    """Slice one half (0: tile, 1: rest) of a divided layout at `coord`, and keep the other half. A layout whose swizzle
+    acts on bytes keeps its unset pointer."""
     shape: Any = domain_of(tiled).shape
     ranks = [len(modes(part)) for part in shape]
     if type(coord) is tuple:
@@ -49,10 +48,10 @@ def _sliced(tiled: Thing, coord: Coordinate, half: int) -> Thing:
 
 
 def inner_partition(thing: Thing, tiler: Tiler, coord: Coordinate) -> Thing:
-    """The tile at `coord`: (tile modes, then the modes that coord keeps).
+    """Return the tile at `coord`: its modes, followed by the rest modes that `coord` keeps.
 
     Args:
-        thing: tensor or layout (for a layout, the offset of the tile is dropped, as in slicing).
+        thing: tensor or layout. For a layout, the offset of the tile is dropped, as in slicing.
 
     >>> print(inner_partition(Layout((Int(8), Int(8))), (Int(2), Int(4)), (1, None)))
     (_2,_4,_2):(_1,_8,_32)
@@ -61,7 +60,7 @@ def inner_partition(thing: Thing, tiler: Tiler, coord: Coordinate) -> Thing:
 
 
 def outer_partition(thing: Thing, tiler: Tiler, coord: Coordinate) -> Thing:
-    """The element at `coord` of every tile: (kept tile modes, then one mode per rest mode).
+    """Return the element at `coord` of every tile: the tile modes that `coord` keeps, followed by the rest modes.
 
     >>> print(outer_partition(Layout((Int(8), Int(8))), (Int(2), Int(4)), (1, 0)))
     (_4,_2):(_2,_32)
@@ -70,8 +69,8 @@ def outer_partition(thing: Thing, tiler: Tiler, coord: Coordinate) -> Thing:
 
 
 def local_tile(thing: Thing, tiler: Tiler, coord: Coordinate, proj: Coordinate = None) -> Thing:
-    """The tile of a CTA. `proj` first selects modes of the tiler and the coordinate: 1 or X keeps a mode, and None
-    drops it, as in dice.
+    """Return the tile of a CTA. If `proj` is passed, it first selects modes of the tiler and of the coordinate, as
+    `dice` does: 1 or X keeps a mode, and None drops it.
 
     >>> print(local_tile(Layout((Int(256), Int(128))), (Int(128), Int(64)), (0, None)))
     (_128,_64,_2):(_1,_256,_16384)
@@ -83,7 +82,7 @@ def local_tile(thing: Thing, tiler: Tiler, coord: Coordinate, proj: Coordinate =
 
 
 def local_partition(thing: Thing, tile: Layout, index: Shape, proj: Coordinate = None) -> Thing:
-    """The elements of thread `index`, where `tile` maps thread coordinates to thread numbers.
+    """Return the elements of thread `index`; `tile` is a layout that maps thread coordinates to thread numbers.
 
     >>> print(local_partition(Layout((Int(8), Int(8))), Layout((Int(2), Int(4))), 3))
     (_4,_2):(_2,_32)
@@ -95,12 +94,11 @@ def local_partition(thing: Thing, tile: Layout, index: Shape, proj: Coordinate =
 
 
 def make_layout_tv(threads: Layout, values: Layout) -> tuple[tuple[int, ...], Layout]:
-    """Make a thread-value layout: return the tile shape and the layout (thread, value) -> colexicographic index in the
-    tile.
+    """Return the shape of a tile, and the layout (thread, value) -> colexicographic index in the tile.
 
     Args:
-        threads: thread coordinates -> thread number, compact.
-        values: value coordinates -> value number within a thread, compact.
+        threads: a compact layout that maps coordinates of threads to thread numbers.
+        values: a compact layout that maps coordinates within a thread's part to value numbers.
     Source:
         cute/atom/copy_atom.hpp, make_tiled_copy: right_inverse(raked_product(threads, values)) with the shape
         (size(threads), size(values)).

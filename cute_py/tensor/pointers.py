@@ -1,4 +1,4 @@
-"""Pointers: an address in a memory space with an element type. They can be offset and printed, but not read.
+"""Pointers: an address, a memory space and an element type. Pointers can be offset and printed, but not read.
 
     gmem_ptr[16b](0x1000)         global memory, 16-bit elements
     smem_ptr[16b]((nil))          shared memory at address 0
@@ -6,9 +6,9 @@
     gmem_subptr[4b](0x1000.3)     elements narrower than a byte: address and index within it
     tmem_[32b](0x0010.0020)       tensor memory: lane and column, 32-bit cells
 
-They print as in C++. cute_py can't read the memory that they point to, because it holds no GPU memory. A bool takes one
-byte, as with `bool*`, and prints `ptr[1b]`. C++'s make_gmem_ptr<bool>(void*) packs eight into a byte; that is `uint1`
-here.
+They print as in C++. cute_py can't read the memory that they point to, because it has no GPU memory. As with `bool*`, a
+bool takes one byte, and its pointer prints as `ptr[1b]`. C++'s make_gmem_ptr<bool>(void*) packs eight bools into a
+byte; the type for this is `uint1` in cute_py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _hex(address: int) -> str:
 
 
 def pointer_text(address: int, dtype: DType) -> str:
-    """`ptr[16b](0x1000)`: C++ counts a bool as one bit.
+    """Return the text of a pointer, such as `ptr[16b](0x1000)`. As in C++, the width of a bool is shown as one bit.
 
     >>> pointer_text(0x1000, as_dtype("half")), pointer_text(0, as_dtype("bool"))
     ('ptr[16b](0x1000)', 'ptr[1b]((nil))')
@@ -43,10 +43,10 @@ def pointer_text(address: int, dtype: DType) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """An address in `space` ('gmem', 'smem', 'rmem' or 'generic').
+    """A pointer to elements of `dtype` in the memory space 'gmem', 'smem', 'rmem' or 'generic'.
 
-    `address` is in bytes. `bit` is the position within the byte, for elements narrower than a byte. Offsets are in
-    elements.
+    `address` is in bytes. `bit` is the position within the byte, for elements narrower than a byte. In `pointer + n`, n
+    counts elements.
 
     >>> print(make_gmem_ptr(0x1000, "float16") + 4)
     gmem_ptr[16b](0x1008)
@@ -89,7 +89,7 @@ class Pointer:
         """Return a pointer to the same address with elements of another type.
 
         Raises:
-            InvalidValueError: the pointer points inside a byte, and the new elements are bytes.
+            InvalidValueError: the pointer points inside a byte, but the new elements begin at whole bytes.
         """
         new = as_dtype(dtype)
         if self.bit and new.bits % 8 == 0:
@@ -125,7 +125,7 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class TmemPointer:
-    """A tensor-memory address: lane in bits 16 and up, column (32-bit cells) in bits 0..15.
+    """A pointer to tensor memory. In its address, bits 16 and up are the lane, and bits 0..15 the column of 32 bits.
 
     >>> print(make_tmem_ptr(0x100020, "float32"))
     tmem_[32b](0x0010.0020)
@@ -146,8 +146,8 @@ class TmemPointer:
         return self.dtype
 
     def __add__(self, offset: SupportsIndex) -> TmemPointer:
-        """Offsets are in elements; the position within a 32-bit cell goes to the unused top bits, as in C++. The offset
-        is rotated right by log2(32 / bits), or left for elements wider than a cell."""
+        """Add an offset in elements. As in C++, the offset is rotated right by log2(32 / bits), so that the position
+        within a 32-bit cell is in the unused top bits; for elements wider than a cell, it is rotated left."""
         shift = (5 - (self.dtype.bits.bit_length() - 1)) % 32
         number = offset if type(offset) is int else expect_integer(offset, f"a step of {self}")
         step = number % 2**32
@@ -171,7 +171,7 @@ class TmemPointer:
 
 
 def make_gmem_ptr(address: int, dtype: DTypeLike) -> Pointer:
-    """A pointer to global memory; `address` in bytes.
+    """Make a pointer to global memory; `address` is in bytes.
 
     >>> print(make_gmem_ptr(4096, "bfloat16"))
     gmem_ptr[16b](0x1000)
@@ -180,7 +180,7 @@ def make_gmem_ptr(address: int, dtype: DTypeLike) -> Pointer:
 
 
 def make_smem_ptr(address: int, dtype: DTypeLike, swizzle: Swizzle | None = None) -> Pointer:
-    """A pointer to shared memory; with a swizzle, it permutes byte addresses.
+    """Make a pointer to shared memory; `address` is in bytes. A swizzle permutes the byte addresses.
 
     >>> print(make_smem_ptr(0, "float16", Swizzle(3, 4, 3)))
     Sw<3,4,3>_smem_ptr[16b]((nil))
@@ -189,7 +189,7 @@ def make_smem_ptr(address: int, dtype: DTypeLike, swizzle: Swizzle | None = None
 
 
 def make_rmem_ptr(address: int, dtype: DTypeLike) -> Pointer:
-    """A pointer to registers; it prints as a plain pointer, as in C++.
+    """Make a pointer to registers, which prints as a plain pointer, as in C++.
 
     >>> print(make_rmem_ptr(0, 'float32'))
     ptr[32b]((nil))
@@ -198,7 +198,7 @@ def make_rmem_ptr(address: int, dtype: DTypeLike) -> Pointer:
 
 
 def make_ptr(address: int, dtype: DTypeLike) -> Pointer:
-    """A pointer without a memory space.
+    """Make a pointer without a memory space.
 
     >>> print(make_ptr(4096, 'float16') + 4)
     ptr[16b](0x1008)
@@ -207,7 +207,7 @@ def make_ptr(address: int, dtype: DTypeLike) -> Pointer:
 
 
 def make_tmem_ptr(address: int, dtype: DTypeLike) -> TmemPointer:
-    """A pointer to tensor memory; the upper 16 bits of `address` hold the lane, the lower 16 bits the column.
+    """Make a pointer to tensor memory; the upper 16 bits of `address` are the lane, the lower 16 bits the column.
 
     >>> print(make_tmem_ptr(0, "float16") + 3)
     tmem_[16b](0x8000.0001)

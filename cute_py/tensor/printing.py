@@ -1,16 +1,17 @@
-"""print_tensor: C++'s text of a tensor, and two other styles.
+"""print_tensor: print a tensor as CuTe C++'s print_tensor does, or in one of two other styles.
 
 style="cute"      what C++'s print_tensor prints, character for character (the default)
 style="ostream"   what `std::cout << tensor` prints
 style="python"    aligned columns, labelled modes, long tensors shortened
 
-"cute": slabs of rank-3 and rank-4 tensors are divided by lines of `-` and `=`, five for each column however wide it is;
-rank 0 and ranks above 4 have a header and no elements, as in C++. Source: cute/util/print_tensor.hpp.
+"cute": rulers of `-` and `=`, five characters for each column whatever its width, separate the slabs of rank-3 and
+rank-4 tensors. As in C++, a tensor of rank 0 or of a rank above 4 has a header and no elements. Source:
+cute/util/print_tensor.hpp.
 
-"ostream": the layout, and every cell at least nine characters wide. A width applies to the first item that is written,
-so only the parenthesis of a coordinate is padded; 8-bit integers are characters; floats have six significant digits.
-The engine is not shown, and an unset pointer is its offset 0. Source: print_tensor_os and the operators << of cute; run
-for every type of the table in `cells`.
+"ostream": the layout, followed by cells that are at least nine characters wide. C++ applies the width to the first item
+that it writes, so only the parenthesis of a coordinate is padded. 8-bit integers are printed as characters, and floats
+with six significant digits. The engine is not shown, and an unset pointer is printed as its offset 0. Source:
+print_tensor_os and the operators << of cute; C++ was run for every type of the table in `cells`.
 
 "python": a tensor for reading, not for comparing with C++.
 
@@ -22,8 +23,8 @@ for every type of the table in `cells`.
     0 |   1  0.5    2                           row number, then the row, right aligned
     1 |   0    4    8
 
-Modes beyond the first two are slabs with a title each. A long mode is shortened to its first and last indices, and the
-text states how many are omitted.
+For each index of the modes beyond the first two, a slab with a title is printed. A long mode is shortened to its first
+and last indices, and the text states how many are omitted.
 """
 
 from __future__ import annotations
@@ -58,10 +59,10 @@ WIDTH = 9
 
 
 def ostream_text(value: Any) -> str:
-    """A layout, tensor, basis element, tuple, number, pointer or iterator as `std::cout << x` shows it.
+    """Return what `std::cout << x` prints for a layout, tensor, basis element, tuple, number, pointer or iterator.
 
     Raises:
-        TensorAccessError: the elements of a tensor can't be read, and `std::cout` would print them.
+        TensorAccessError: the elements of a tensor can't be read, although `std::cout` would print them.
 
     >>> ostream_text(Layout((4, Int(6)), (ratio(1, 2) * E(0), E(1))))
     '(4,_6):(__1/_2@0,_1@1)'
@@ -90,7 +91,7 @@ def ostream_text(value: Any) -> str:
 
 
 def _pointer(pointer: Pointer | TmemPointer) -> str:
-    """Memory space and width, without the address; for tensor memory, the address in decimal."""
+    """Return a pointer's memory space and width without the address; in tensor memory, with the decimal address."""
     if isinstance(pointer, TmemPointer):
         return f"tmem_[{pointer.dtype.bits}b]({pointer.address})"
     if pointer.space not in ("gmem", "smem"):
@@ -115,7 +116,7 @@ def _cell(value: Cell, dtype: DType | None) -> str:
 
 
 def _padded_static(value: Cell) -> str:
-    """A static number is written in two parts, so the width applies to its underscore."""
+    """Pad a number. C++ writes a static number in two parts, so the width applies to its underscore alone."""
     if isinstance(value, Int):
         return f"{'_':>{WIDTH}}{int(value)}"
     if is_number(value):
@@ -125,14 +126,14 @@ def _padded_static(value: Cell) -> str:
 
 
 def ostream_tensor(tensor: Tensor, header: bool = True) -> str:
-    """The text of `std::cout << tensor`, with or without its line of the layout."""
+    """Return what `std::cout << tensor` prints; without `header`, omit the line with the layout."""
     dtype = dtype_of(tensor)
     head = ostream_text(tensor.layout) + "\n" if header else ""
     return head + "".join(_slabs(tensor, lambda value: _cell(value, dtype), WIDTH))
 
 
 def _slabs(tensor: Tensor, show: Callable[[Cell], str], column: int) -> list[str]:
-    """The lines of `cells.slabs`; the cells of a coordinate tensor are made all at once."""
+    """Return the lines of `cells.slabs`. The cells of a coordinate tensor are made all at once."""
     texts = _coordinate_cells(tensor, show)
     return slabs(tensor, show, column, tensor) if texts is None else slabs(tensor, str, column, texts)
 
@@ -144,14 +145,14 @@ ROWS, COLUMNS, SLABS = 24, 16, 6
 
 
 def _kept(count: int, limit: int) -> list[int | None]:
-    """The indices to show; None marks those left out."""
+    """Return the indices to show, with None in place of the omitted ones."""
     if count <= limit:
         return list(range(count))
     return [*range(EDGE), None, *range(count - EDGE, count)]
 
 
 def _plain(value: Cell) -> str:
-    """An element without static underscores: numbers as Python shows them."""
+    """Return the text of an element without the underscores of static numbers; other numbers as Python shows them."""
     if isinstance(value, ArithTuple):
         return "(" + ",".join([_plain(x) for x in value]) + ")"
     if is_number(value):
@@ -186,7 +187,7 @@ def _mode_lines(tensor: Tensor) -> list[tuple[str, str]]:
 
 
 def _grid(tensor: Tensor, rank: int, prefix: tuple[int, ...]) -> tuple[list[str], list[str]]:
-    """(lines of one slab, texts of the parts that are left out)."""
+    """Return the lines of one slab, and notes on which rows and columns are omitted."""
     rows = int(size(tensor, 0)) if rank else 1
     columns = int(size(tensor, 1)) if rank > 1 else 1
     show_rows, show_columns = _kept(rows, ROWS), _kept(columns, COLUMNS)
@@ -220,7 +221,7 @@ def _grid(tensor: Tensor, rank: int, prefix: tuple[int, ...]) -> tuple[list[str]
 
 
 def python_tensor(tensor: Tensor, header: bool = True) -> str:
-    """The text of a tensor in style "python".
+    """Return the text of a tensor in the style "python".
 
     >>> print(python_tensor(make_tensor(counting_iterator(0), (2, 3), (30, 1))), end="")
     tensor 2x3 of int32
@@ -283,11 +284,11 @@ _SHORTER: Final = 'style="python" omits the middle of long modes; tensor(0, None
 
 
 def _coordinate_cells(tensor: Tensor, show: Callable[[Cell], str]) -> Callable[..., str] | None:
-    """(mode indices) -> text of that cell of a coordinate tensor, all made at once; None if only the cell-by-cell path
-    is exact. That path takes a call of the layout and 50 to 270 us per cell; all at once, a cell takes one microsecond.
-    Which leaves of a
-    coordinate are static, and so are printed with `_`, is the same in every cell; the first and the last cell are
-    compared with the texts that `show` makes.
+    """Return a function from mode indices to the text of a coordinate tensor's cell; None if it can't be exact.
+
+    Made one by one, a cell takes a call of the layout and 50 to 270 us. Made all at once, it takes one microsecond. For
+    this, the same leaves must be static, and so be printed with `_`, in every cell. The first and the last cell are
+    compared with the strings that `show` returns.
     """
     sizes = [int(product(mode)) for mode in modes(domain_of(tensor.layout).shape)]
     if not isinstance(tensor.engine, ArithTupleIterator) or not isinstance(tensor.layout, Layout):
@@ -310,16 +311,16 @@ def _coordinate_cells(tensor: Tensor, show: Callable[[Cell], str]) -> Callable[.
 
 
 def format_tensor(tensor: Tensor, header: bool = True, style: str = "cute") -> str:
-    """The text of print_tensor.
+    """Return the text of print_tensor.
 
     Args:
         tensor: a tensor of coordinates, integers or array elements. The elements of a bare pointer can't be shown.
-        header: whether to print the first line: engine and layout (in style "ostream" only the layout).
+        header: whether to print the first line: the engine and the layout, or in the style "ostream" only the layout.
         style: "cute", "ostream" or "python".
     Raises:
         InvalidTypeError: the object is not a tensor, or has symbols. TensorAccessError: the engine can't be read.
-            InvalidValueError: the style is unknown, or the tensor has more than 2**18 cells, except in style "python",
-            which shortens.
+            InvalidValueError: the style is unknown, or the tensor has more than 2**18 cells and the style is not
+            "python", which omits elements.
 
     >>> print(format_tensor(make_tensor(counting_iterator(42), (4, 5))), end="")
     counting_iter(42) o (4,5):(_1,4):

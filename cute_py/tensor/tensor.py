@@ -1,10 +1,10 @@
-"""Tensor: an engine and a layout. The layout turns a coordinate into an offset; then the engine is offset and read.
+"""Tensor: an engine and a layout. The layout maps a coordinate to an offset, and the engine returns the element there.
 
     counting_iter(42) o (4,5):(_1,4)         ArithTuple(0,0) o (4,5):(_1@0,_1@1)         gmem_ptr[16b](0x1000) o ...
 
-An engine is anything with `engine + offset` and `engine[offset]`; engines that can be written have `store(offset,
-value)`. The class does not depend on the kind of memory; `make_tensor`, `recast` and the makers of coordinate tensors
-handle the engines of this package: iterators, pointers and arrays.
+An engine is any object with `engine + offset` and `engine[offset]`; a writable engine also has `store(offset, value)`.
+The class does not depend on the kind of memory. `make_tensor`, `recast` and the functions that make coordinate tensors
+support the engines of cute_py: iterators, pointers and arrays.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ __all__ = ["Tensor", "make_coord_tensor", "make_identity_layout", "make_identity
 
 
 class Engine(Protocol):
-    """Source of a tensor's elements: a pointer, an array or an iterator."""
+    """The source of a tensor's elements: a pointer, an array or an iterator."""
 
     def __add__(self, offset: Any, /) -> Engine: ...
     def __getitem__(self, offset: Any, /) -> Any: ...
 
 
 class Tensor(Immutable):
-    """`engine o layout`, immutable. `tensor(coord)` is an element, or a subtensor if the coordinate has `_`.
+    """A tensor `engine o layout`, immutable. `tensor(coord)` is an element; if `coord` has `_`, it is a subtensor.
 
-    All operations on a layout's domain (coalesce, group_modes, zipped_divide, local_tile, ...) take tensors.
+    All operations on a layout's domain (coalesce, group_modes, zipped_divide, local_tile, ...) accept tensors too.
 
     >>> from cute_py.arith_tuple.iterators import counting_iterator
     >>> t = Tensor(counting_iterator(42), Layout((4, 5)))
@@ -86,7 +86,7 @@ class Tensor(Immutable):
 
     @property
     def element_type(self) -> Any:
-        """The engine's element type, or None."""
+        """The element type of the engine, or None if it has none."""
         return getattr(self.engine, "element_type", None)
 
     def data(self) -> Engine:
@@ -109,7 +109,7 @@ class Tensor(Immutable):
     @overload
     def __getitem__(self, coord: Coordinate) -> Tensor: ...
     def __getitem__(self, coord: Coordinate) -> Any:
-        """The element at a coordinate; with `_` (or None), the subtensor."""
+        """Return the element at a coordinate; for a coordinate with `_` or None, the subtensor."""
         return self(coord)
 
     def __setitem__(self, coord: IntCoordinate, value: Cell) -> None:
@@ -125,8 +125,7 @@ class Tensor(Immutable):
         store(self.layout(coord), value)
 
     def _vectorizes_with(self, other: Tensor) -> bool:
-        """Whether elements of both can be moved unchanged: equal types, and memory on both sides rather than an
-        iterator."""
+        """Whether both tensors are in memory and have equal element types, so that a copy can be vectorized."""
         data = all(getattr(t.engine, "is_memory", False) for t in (self, other))
         return data and self.element_type == other.element_type
 
@@ -145,7 +144,7 @@ class Tensor(Immutable):
         return max_common_vector(self.layout, other)
 
     def _max_alignment(self) -> Int:
-        """Alignment in bits; the address itself is a run-time number, unknown to C++."""
+        """Return the alignment in bits that the layout guarantees. As in C++, the run-time address is not used."""
         if not isinstance(self.engine, (Pointer, ArrayEngine)):
             raise InvalidTypeError("max_alignment needs a tensor in addressable memory", {"tensor": self})
         bits = int(max_alignment(self.layout)) * self.engine.element_type.bits
@@ -167,7 +166,7 @@ class Tensor(Immutable):
 
 
 def _moved(engine: Engine, offset: int) -> Engine:
-    """The engine at an offset; unchanged at a static 0."""
+    """Return the engine moved by an offset; a static 0 returns it unchanged."""
     return engine if isinstance(offset, Int) and offset == 0 else engine + offset
 
 
@@ -186,12 +185,13 @@ def make_tensor(
     Args:
         engine: an iterator (`counting_iterator`, `make_inttuple_iter`), a pointer (`make_gmem_ptr`, ...), a numpy
             array, or an object with `__dlpack__` or `__cuda_array_interface__` (never copied).
-        layout: a layout, or a shape (then `stride`, or compact column-major). The default for an array is its own
-            layout; a layout that you pass addresses the array's elements, starting at the first one.
-        dtype: element type of an array, if the array's own differs (tfloat32 stored as float32).
+        layout: a layout, or a shape, whose strides are then `stride` or by default compact column-major. The default
+            for an array is its own layout; a layout that you pass addresses the array's elements, starting at the first
+            one.
+        dtype: element type of an array, if the array's own type differs (tfloat32 stored as float32).
     Raises:
         InvalidTypeError: the object is not an engine.
-        InvalidValueError: the element width of a flagged layout differs from the pointer's.
+        InvalidValueError: the layout has an unset pointer of another element width than the engine.
 
     >>> print(make_tensor(make_inttuple_iter(0, 0), (4, 5), (E(0), E(1))))
     ArithTuple(0,0) o (4,5):(_1@0,_1@1)
@@ -221,8 +221,8 @@ def make_tensor(
 
 
 def _set_flag(engine: Pointer | ArrayEngine, layout: ComposedLayout) -> Tensor:
-    """Attach a flagged layout to its memory: the swizzle moves to the pointer. For an array, whose engine counts
-    elements, the layout is counted in elements."""
+    """Make a tensor from a layout with an unset pointer. The swizzle moves to the pointer; for an array, whose engine
+    counts elements, it is converted to a swizzle of elements."""
     if isinstance(engine, Pointer) and engine.space != "smem":
         raise InvalidTypeError("Expected smem.", {"pointer": engine, "layout": layout})
     if layout.offset.bits != engine.dtype.bits:
@@ -236,7 +236,7 @@ def _set_flag(engine: Pointer | ArrayEngine, layout: ComposedLayout) -> Tensor:
 
 
 def make_identity_layout(shape: Shape | LayoutLike) -> Layout:
-    """The layout that maps every coordinate to itself.
+    """Make the layout that maps every coordinate of a shape to itself.
 
     >>> print(make_identity_layout((4, (2, 3))))
     (4,(2,3)):(_1@0,(_1@0@1,_1@1@1))
@@ -248,7 +248,7 @@ def make_identity_layout(shape: Shape | LayoutLike) -> Layout:
 
 
 def make_coord_tensor(layout: Layout) -> Tensor:
-    """The tensor of a basis-stride layout's coordinates, from the static origin.
+    """Make the tensor whose elements are the coordinates that a layout with basis strides gives, from a static origin.
 
     >>> print(make_coord_tensor(Layout((4, 5), (E(1), E(0)))))
     ArithTuple(_0,_0) o (4,5):(_1@1,_1@0)
@@ -257,7 +257,7 @@ def make_coord_tensor(layout: Layout) -> Tensor:
 
 
 def make_identity_tensor(shape: Shape | LayoutLike) -> Tensor:
-    """The tensor whose elements are its own coordinates.
+    """Make the tensor of a shape whose elements are its own coordinates.
 
     >>> print(make_identity_tensor((4, 5)))
     ArithTuple(_0,_0) o (4,5):(_1@0,_1@1)
@@ -269,16 +269,16 @@ def recast(tensor: Tensor, dtype: DTypeLike) -> Tensor:
     """Return a tensor over the same memory with elements of another type. The engine and the layout then count in the
     new width.
 
-    For an array with static negative strides, a new element begins at the lowest old element that it covers. A pointer
-    moves further, as in C++: by the stride times the number of elements that the mode lost.
+    With static negative strides, the first new element of an array begins at the lowest old element that it covers. A
+    pointer moves further, as in C++: by the stride times the number by which the mode's size decreases.
 
     Args:
-        tensor: a tensor of a pointer, or of an array (through a numpy view, without a copy).
+        tensor: a tensor with a pointer, or with an array, which is recast as a numpy view without a copy.
         dtype: the new element type.
     Raises:
         InvalidTypeError: the engine has no memory (an iterator), or the elements of an array are narrower than a byte.
-        InvalidValueError: a pointer points inside a byte, and the new elements are bytes; or an array holds no complete
-            new element.
+        InvalidValueError: a pointer points inside a byte, but the new elements begin at whole bytes; or an array is
+            smaller than one new element.
         StaticAssertError: the layout can't be counted in the new width.
 
     >>> print(recast(make_tensor(make_gmem_ptr(4096, "float16"), (Int(8), Int(4))), "float32"))
@@ -303,22 +303,22 @@ def recast(tensor: Tensor, dtype: DTypeLike) -> Tensor:
 
 
 def _negative_modes(old: Layout, new: Layout) -> list[tuple[int, int, int]]:
-    """(old size, new size, static negative stride) of each mode that has one."""
+    """Return (old size, new size, stride) of each mode with a static negative stride."""
     modes = zip(leaves(old.shape), leaves(new.shape), leaves(old.stride), strict=True)
     return [(int(value_of(a)), int(value_of(b)), int(d)) for a, b, d in modes if type(d) is Int and d < 0]
 
 
 def _shrunk_extent(old: Layout, new: Layout) -> int:
-    """C++'s offset for static negative strides: the number of elements that the mode lost, times its stride."""
+    """Return C++'s offset for static negative strides: the decrease of each mode's size, times its stride."""
     return sum(min(0, (before - after) * step) for before, after, step in _negative_modes(old, new))
 
 
 def _first_element(old: Layout, new: Layout) -> int:
-    """Offset of the lowest old element that the first new one covers."""
+    """Return the offset of the lowest old element that the first new element covers."""
     return sum((before // after - 1) * step for before, after, step in _negative_modes(old, new) if after)
 
 
 def swizzle_of(tensor: Tensor) -> Swizzle:
-    """The byte swizzle of a shared-memory tensor: the pointer's swizzle, or the identity."""
+    """Return the swizzle of a shared-memory tensor's byte addresses: the pointer's swizzle, or the identity."""
     found = getattr(tensor.engine, "swizzle", None)
     return found if isinstance(found, Swizzle) else Swizzle(0, 4, 3)

@@ -1,6 +1,6 @@
-"""Tools for tests of code that uses layouts: hypothesis strategies, and comparisons that name the first difference.
+"""Tools to test code that uses layouts: hypothesis strategies, and comparisons that report the first difference.
 
-Needs hypothesis (extra `test`) for the strategies. Nothing is registered with pytest.
+The strategies need hypothesis (extra `test`). Nothing is registered with pytest.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ["assert_same_bytes", "assert_same_function"]
 if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
 
     def __getattr__(name):
-        """The strategies, imported with hypothesis at first use."""
+        """Look up a strategy; the first use imports hypothesis."""
         if name in _STRATEGIES:
             try:
                 return getattr(importlib.import_module("cute_py.testing.strategies"), name)

@@ -1,4 +1,4 @@
-"""Comparisons of layouts as functions, and of memories byte by byte."""
+"""Compare layouts as functions, and memory contents byte by byte."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def assert_same_function(found: Function, expected: Function) -> None:
     """Assert that two layouts of the same size give the same offset for every index; profiles may differ.
 
     Raises:
-        AssertionError: the sizes or an offset differ; the text names the first index.
+        AssertionError: the sizes or an offset differ; the message has the first index that differs.
         CuteError: the operands are not layouts, contain symbols, or have more than 2**26 elements.
 
     >>> assert_same_function(Layout((2, 3), (1, 2)), Layout(6))
@@ -55,7 +55,7 @@ def assert_same_function(found: Function, expected: Function) -> None:
 
 
 def _count(layout: Function) -> int:
-    """Elements of a layout, or of a tensor."""
+    """The number of elements of a layout or a tensor."""
     if not (isinstance(layout, Layout) or hasattr(type(layout), "domain")):
         raise InvalidTypeError(f"an operand must be a layout or a tensor, got {type(layout).__name__} {given(layout)}")
     return expect_integer(size(layout), f"the elements of {layout}", 0, MAX_COUNTED)
@@ -72,11 +72,13 @@ def assert_same_bytes(
     coords: IntegersLike = (),
     smem_offsets: IntegersLike = (0,),
 ) -> None:
-    """Assert that two memories are equal; with a tensor map, the error names the element of the first wrong byte.
+    """Assert that two byte arrays are equal. With a tensor map, the error names the tensor element of the first wrong
+    byte.
 
     Args:
         found, expected: uint8 arrays of the same length.
-        descriptor, coords, smem_offsets: the loads that filled shared memory, as `Trace` takes them.
+        descriptor, coords, smem_offsets: the tensor map, coordinates and offsets of the loads that filled shared
+            memory, as for `Trace`.
     Raises:
         AssertionError: a byte differs.
         InvalidTypeError, InvalidValueError: the arguments are not bytes.
@@ -94,7 +96,7 @@ def assert_same_bytes(
 
 
 def _memory(values: BytesLike, what: str) -> Bytes:
-    """A flat uint8 array; integers out of the range of bytes are refused, not cut off."""
+    """Convert the argument to a flat uint8 array. Integers outside 0 to 255 are refused, not truncated."""
     if isinstance(values, (bytes, bytearray, memoryview)):
         return np.frombuffer(values, np.uint8)
     array = expect_integer_array(values, what)

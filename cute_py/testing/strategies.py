@@ -1,7 +1,7 @@
 """Layouts for property tests: nested shapes, strides of every kind, static and run-time numbers, swizzles.
 
-Sizes stay small (at most a few thousand elements), so that every law can be checked against arrays. The functions check
-their arguments when they make a strategy; hypothesis would report errors only from within a test.
+Sizes are small (at most a few thousand elements), so that every law can be checked against arrays. The functions check
+their arguments when they make a strategy; hypothesis would report the errors only during a test.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def flat(tree: Profile) -> list[int]:
 
 
 def fill_profile(tree: Profile, items: Iterator[Item]) -> Nested[Item]:
-    """The tree with each leaf replaced by the next item.
+    """A tree of the same profile, in which each leaf is replaced by the next item.
 
     >>> fill_profile(((2, 3), 4), iter("abc"))
     (('a', 'b'), 'c')
@@ -65,7 +65,7 @@ def _checked_sizes(sizes: tuple[int, ...], max_rank: int, depth: int) -> tuple[t
 
 
 def _checked_shape(shape: Profile) -> Profile:
-    """A shape of known sizes, as plain ints."""
+    """Check that a shape has at most 64 known sizes, and return it with plain ints."""
     check_depth(shape)
     sizes = expect_integers(flat(shape), "the sizes of the shape", 0)
     if len(sizes) > MAX_LEAVES:
@@ -81,11 +81,11 @@ def _check_static(static: bool | None) -> None:
 def shapes(
     sizes: tuple[int, ...] = SIZES, max_rank: int = 3, depth: int = 2, scalar: bool = True
 ) -> SearchStrategy[Profile]:
-    """A shape as plain ints: an integer, or nested tuples.
+    """A strategy for shapes of plain ints: an integer, or nested tuples.
 
     Args:
         sizes: the sizes to choose from, each 0 to 2048; max_rank: 1 to 8; depth: nesting of tuples, 0 to 8.
-        scalar: whether it may be an integer.
+        scalar: whether a shape may be a single integer.
     Raises:
         InvalidTypeError, InvalidValueError: an argument has another type or value.
 
@@ -111,10 +111,10 @@ def _shapes(draw: DrawFn, sizes: tuple[int, ...], max_rank: int, depth: int, sca
 
 
 def strides_for(shape: Profile, kind: str) -> SearchStrategy[Profile]:
-    """Strides of a kind: 'compact' (in any order of modes), 'gaps', 'zeros', 'wild', 'negative'.
+    """A strategy for strides of a kind: 'compact' (in any order of modes), 'gaps', 'zeros', 'wild' or 'negative'.
 
     Raises:
-        InvalidTypeError, InvalidValueError: no shape of at most 64 known sizes, or another kind.
+        InvalidTypeError, InvalidValueError: `shape` is not a shape of at most 64 known sizes, or the kind is unknown.
 
     >>> from hypothesis import find
     >>> find(strides_for((4, 8), "compact"), lambda stride: True)
@@ -150,7 +150,7 @@ def layouts(
     max_rank: int = 3,
     depth: int = 2,
 ) -> SearchStrategy[Layout]:
-    """A layout; `static` None mixes Int and plain int leaves.
+    """A strategy for layouts. `static`: whether leaves are Int; None mixes Int and plain int leaves.
 
     Args:
         kinds: kinds of strides, as in `strides_for`; sizes, max_rank, depth: as in `shapes`.
@@ -183,7 +183,7 @@ def _layouts(draw: DrawFn, kinds: tuple[str, ...], shaped: SearchStrategy[Profil
 def injective_layouts(
     sizes: tuple[int, ...] = SIZES, static: bool | None = True, max_rank: int = 3, depth: int = 2
 ) -> SearchStrategy[Layout]:
-    """Layouts whose elements all have distinct offsets; options as for `layouts`.
+    """A strategy for layouts whose elements all have distinct offsets; options as for `layouts`.
 
     >>> from hypothesis import find
     >>> print(find(injective_layouts(sizes=(2, 4)), lambda layout: True))
@@ -193,10 +193,10 @@ def injective_layouts(
 
 
 def swizzles(max_bits: int = 3) -> SearchStrategy[Swizzle]:
-    """A swizzle of up to `max_bits` bits, 0 to 4, and base 0 to 4.
+    """A strategy for swizzles of up to `max_bits` bits (`max_bits` is 0 to 4) and of base 0 to 4.
 
     Raises:
-        InvalidTypeError, InvalidValueError: another `max_bits`.
+        InvalidTypeError, InvalidValueError: `max_bits` is not an integer from 0 to 4.
 
     >>> from hypothesis import find
     >>> find(swizzles(), lambda swizzle: True)
@@ -213,7 +213,7 @@ def _swizzles(draw: DrawFn, max_bits: int) -> Swizzle:
 
 
 def swizzled_layouts(static: bool | None = True) -> SearchStrategy[ComposedLayout]:
-    """A composed layout of a swizzle and a layout of power-of-two sizes, mostly compact.
+    """A strategy for composed layouts of a swizzle and a layout with power-of-two sizes, which is mostly compact.
 
     Raises:
         InvalidTypeError: `static` is neither a bool nor None.
@@ -233,10 +233,10 @@ def _swizzled_layouts(draw: DrawFn, static: bool | None) -> ComposedLayout:
 
 
 def coordinates_of(shape: Profile) -> SearchStrategy[Profile]:
-    """A coordinate of plain ints within a shape: natural, or integers for whole modes.
+    """A strategy for coordinates of plain ints within a shape, natural or with an integer in place of a nested mode.
 
     Raises:
-        InvalidTypeError, InvalidValueError: not a shape of at most 64 known sizes.
+        InvalidTypeError, InvalidValueError: `shape` is not a shape of at most 64 known sizes.
 
     >>> from hypothesis import find
     >>> find(coordinates_of((4, 8)), lambda coord: True)
@@ -253,10 +253,10 @@ def _coordinates_of(draw: DrawFn, shape: Profile) -> Profile:
 
 
 def slices_of(shape: tuple[Profile, ...]) -> SearchStrategy[Slice]:
-    """A coordinate with at least one `_` for a tuple shape.
+    """A strategy for coordinates with at least one `_`, for a shape that is a tuple.
 
     Raises:
-        InvalidTypeError, InvalidValueError: no tuple of at most 64 known sizes.
+        InvalidTypeError, InvalidValueError: `shape` is not a tuple of at most 64 known sizes.
 
     >>> from hypothesis import find
     >>> find(slices_of((4, 8)), lambda coord: coord[1] == 5)
@@ -277,7 +277,7 @@ def _slices_of(draw: DrawFn, shape: Profile) -> Slice:
 
 
 def table(layout: Layout | ComposedLayout) -> list[int]:
-    """All offsets in colexicographic order, by calling the layout for each element.
+    """All offsets in colexicographic order, computed by calling the layout for each element.
 
     >>> table(Layout((2, 3), (3, 1)))
     [0, 3, 1, 4, 2, 5]

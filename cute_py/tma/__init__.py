@@ -1,10 +1,11 @@
-"""TMA: from layouts to boxes, atoms, tensor maps, instructions and copies.
+"""TMA copies: boxes, atoms and tensor maps from layouts, and the instructions that they issue.
 
-`descriptor` encodes tensor maps and checks their rules. `atom` computes a tensor map from layouts. `dialect` has the
-operations of the reference pages, `emulator` runs copies without a GPU, `exports` writes copies for other programs, and
-`gemm` generates GEMM kernels. The next minor version removes the names of `simulate`.
+`descriptor` encodes tensor maps and checks the driver's rules. `atom` computes a tensor map from layouts. `dialect` has
+the operations of the TMA reference pages, `emulator` runs copies without a GPU, `exports` writes copies as code for
+other programs, and `gemm` generates GEMM kernels. The public names of `simulate` are deprecated; the next minor version
+removes them.
 
-A name is imported from its package when it is first used. Type checkers read the imports below.
+Each public name is imported from its subpackage when it is first used. Type checkers read the imports below.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ if not TYPE_CHECKING:  # type checkers read the imports above, so that they repo
         """Import a name when it is first used.
 
         Raises:
-            AttributeError: the package has no such name; the text lists the nearest names.
+            AttributeError: the package has no such name; the message lists the nearest names.
         """
         if name in _HOME:
             value = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)

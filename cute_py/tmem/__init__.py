@@ -1,4 +1,4 @@
-"""Shared memory to tensor memory: layouts, matrix descriptors, planned tcgen05.cp copies, and an emulator.
+"""Copies from shared to tensor memory: layouts, matrix descriptors, planned tcgen05.cp copies, and their emulation.
 
 No Blackwell GPU was available: the copies were planned, emulated and assembled, but never run on a GPU.
 """

@@ -1,8 +1,8 @@
-"""Named axes, and the `n @ axis` terms that strides and offsets are written with.
+"""Named axes, and the terms `n @ axis` in which strides and offsets are written.
 
-The location of an element is not one address but a point in a space with named axes: `TLane` and `TCol` in tensor
-memory, `m` in linear memory, `laneid`, `warpid`, ... across threads. `4 @ TCol` is four steps along `TCol`; terms add
-up: `3 @ TLane + 4 @ TCol + 5` (a bare number is on the axis `m`).
+The location of an element is not one address, but a point in a space with named axes: `TLane` and `TCol` in tensor
+memory, `m` in linear memory, `laneid`, `warpid` and others across threads. `4 @ TCol` means four steps along `TCol`.
+Terms can be added: `3 @ TLane + 4 @ TCol + 5`, where the bare number 5 is on the axis `m`.
 
 Source: the axis names of TVM's TIRx tile layouts (apache-tvm 0.27.0).
 """
@@ -26,9 +26,9 @@ MEMORY_AXES: tuple[str, ...] = ("m", "P", "F", "Bank", "TCol", "TLane")
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A named direction. `n @ axis` is n steps along it; a step is one element (one lane on `TLane`).
+    """A named axis. `n @ axis` means n steps along it; a step is one element, or one lane on `TLane`.
 
-    Any identifier is a valid name; the names in the two tables above have a known kind, and all others count as memory.
+    Any identifier is a valid name. The names that TIRx defines have a known kind; all others are memory axes.
 
     >>> 4 @ TCol
     4 @ TCol
@@ -55,7 +55,7 @@ class Axis:
 
 
 def axis_name(axis: Axis | str) -> str:
-    """The name of an axis, given as an `Axis` or by its name.
+    """Return the name of an axis, which is passed as an `Axis` or by name.
 
     >>> axis_name(TLane), axis_name("m")
     ('TLane', 'm')
@@ -92,7 +92,7 @@ class AxisTerm:
 
 @record
 class AxisSum:
-    """A sum of terms, one for each axis, in the order in which the axes were first named.
+    """A sum of terms with one term per axis, in the order in which the axes were first named.
 
     >>> 3 @ TLane + 4 @ TCol + 5 + 1 @ TCol
     3 @ TLane + 5 @ TCol + 5

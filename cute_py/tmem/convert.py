@@ -1,12 +1,13 @@
-"""Convert between CuTe layouts and tile layouts, two notations for the same functions.
+"""Convert between CuTe layouts and the tile layouts of TIRx, two notations for the same functions.
 
-A CuTe layout counts the first mode fastest, a tile layout the last; a mode `(4, 8) : (1, 64)` of CuTe is the pair of
-shards `(8, 4) : (64, 1)`. Coordinates stay unchanged: element (i, j) of one is element (i, j) of the other.
+In a CuTe layout, the first mode runs fastest; in a tile layout, the last dimension does. A mode `(4, 8) : (1, 64)` of
+CuTe is therefore the pair of shards `(8, 4) : (64, 1)`. Coordinates do not change: element (i, j) of one layout is
+element (i, j) of the other.
 
     (32,16):(16,1)                <->  S[(32, 16) : (16, 1)]
     Sw<3,3,3> o 0 o (8,64):(64,1)  <->  ComposeLayout(3, 3, 3, S[(8, 64) : (64, 1)])
 
-In tensor memory CuTe counts one lane as 1 << 16 columns of 32 bits; tile layouts have the axes TLane and TCol.
+In tensor memory, a lane is 1 << 16 columns of 32 bits in CuTe; tile layouts have the axes TLane and TCol instead.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ LANE = 1 << 16
 
 
 def from_cute(layout: Layout | ComposedLayout) -> TileLayout | ComposeLayout:
-    """Return the tile layout with the same function, on the axis `m`; its shape has the sizes of the top-level modes.
+    """Return the tile layout, on the axis `m`, that gives the same offset for each coordinate of the top-level modes.
 
-    A swizzle before a plain offset acts on elements; before `smem_ptr_flag(bits)` it acts on bytes.
+    The swizzle of a composed layout acts on elements, or on bytes if the offset is `smem_ptr_flag(bits)`.
 
     Raises:
-        TmemError: a symbolic or basis stride, or an outer function that is not a swizzle of elements.
+        TmemError: a stride is symbolic or a basis element, or the outer function is not a swizzle of elements.
 
     >>> from cute_py.tmem.convert import from_cute
     >>> from_cute(Layout(((4, 8), 16), ((1, 64), 4)))
@@ -64,7 +65,7 @@ def from_cute(layout: Layout | ComposedLayout) -> TileLayout | ComposeLayout:
 
 
 def from_cute_tmem(layout: Layout, dtype: DTypeLike) -> TileLayout:
-    """Return the tile layout, on TLane and TCol, of a CuTe tensor-memory layout in elements of `dtype`.
+    """Return the tile layout, on TLane and TCol, for a CuTe tensor-memory layout in elements of `dtype`.
 
     Raises:
         TmemError: a column of 32 bits does not hold a whole number of elements, or a stride moves lanes and columns
@@ -88,14 +89,14 @@ def from_cute_tmem(layout: Layout, dtype: DTypeLike) -> TileLayout:
 def to_cute(
     layout: TileLayout | ComposeLayout, shape: Sequence[int] | None = None, *, dtype: DTypeLike | None = None
 ) -> Layout | ComposedLayout:
-    """Return the CuTe layout with the same function.
+    """Return the CuTe layout that is the same function as a tile layout.
 
     Args:
         shape: extents of the modes; by default the extents of the shards.
         dtype: element type of a tensor-memory layout, whose lanes become steps of 1 << 16 columns.
     Raises:
-        TmemError: replicas (a CuTe layout must have one location for each element), or axes that
-            belong to neither memory.
+        TmemError: the layout has replicas (a CuTe layout gives one location for each element), or an axis other than
+            `m`, TLane and TCol.
 
     A tile layout with an offset becomes a composed layout with the identity swizzle.
 
@@ -122,13 +123,15 @@ def to_cute(
     offset = sum(steps * scale[axis] for axis, steps in tile.offset.as_dict().items())
     if isinstance(layout, ComposeLayout):
         if not layout.swizzle_inner:
-            raise TmemError("a mirrored swizzle; CuTe writes it with a negative shift on the other bits")
+            raise TmemError(
+                "a mirrored swizzle can't be converted; in CuTe, it acts on the other bits, with a negative shift"
+            )
         return ComposedLayout(Swizzle(layout.swizzle_len, layout.per_element, layout.atom_len), offset, plain)
     return ComposedLayout(Swizzle(0, 4, 3), offset, plain) if offset else plain
 
 
 def _lane_step(dtype: DTypeLike) -> int:
-    """Elements from one lane to the next in CuTe's tensor-memory layouts."""
+    """Return the number of elements from one lane to the next in CuTe's tensor-memory layouts."""
     row = as_dtype(dtype)
     if 32 % row.bits:
         raise TmemError(f"{row.name} has {row.bits} bits; a column of 32 bits must hold a whole number of elements")

@@ -1,10 +1,10 @@
-"""copy_async: buffers, their regions, and the dispatch of a copy to the variant "smem->tmem", which plans it.
+"""copy_async: buffers, their regions, and the dispatch of a copy to the variant "smem->tmem", which plans the copy.
 
 smem = Buffer("A_smem", (32, 16), "uint8", "shared", S[(32, 16) : (16, 1)])
 tmem = Buffer("tmem", (32, 16), "uint8", "tmem", demo_layout, allocated_addr=TmemAllocation(n_cols=32))
 copy_async(tmem[0:32, 0:16], smem[0:32, 0:16])
 
-Source: the reference page of copy_async -> tcgen05_cp (variant, priority, predicates and their texts).
+Source: the reference page of copy_async -> tcgen05_cp (variant, priority, predicates and their messages).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from cute_py.tmem.tile_layout import TileLayout
 
 @dataclass(frozen=True, slots=True)
 class TmemAllocation:
-    """Columns of tensor memory that tcgen05.alloc returned, and the name of the shared word that holds their address.
+    """An allocation by tcgen05.alloc: its columns, and the name of the word in shared memory that contains its address.
 
     Args:
-        n_cols: columns: 32, 64, 128, 256 or 512.
+        n_cols: the number of columns: 32, 64, 128, 256 or 512.
     Raises:
         TmemError: any other number of columns; the error names a valid number.
 
@@ -47,14 +47,14 @@ class TmemAllocation:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A tile in one memory.
+    """A tile in one memory, with its shape, element type and layout.
 
     Args:
-        shape: extents, slowest first.
+        shape: extents, the slowest dimension first.
         scope: "global", "shared" (or "shared.dyn", ...), "local" or "tmem".
-        layout: where the elements lie; elements on the axis `m`, or on TLane and TCol.
+        layout: the location of each element, in elements on the axis `m`, or on TLane and TCol.
         allocated_addr: for tensor memory, its allocation.
-        align: bytes that a shared buffer is aligned to.
+        align: alignment of a shared buffer, in bytes.
     Raises:
         InvalidValueError: the name is not an identifier, or the alignment is not a power of two of at least 16 bytes.
 
@@ -101,8 +101,7 @@ class Buffer:
             object.__setattr__(self, one.name, value)
 
     def __getitem__(self, key: slice | tuple[slice, ...]) -> BufferRegion:
-        """Return a region from one slice for each dimension, without a step; an open end stands for the end of the
-        shape."""
+        """Return the region that one slice per dimension selects. Slices have no step, and may omit their ends."""
         keys = key if isinstance(key, tuple) else (key,)
         if len(keys) != len(self.shape):
             raise CoordinateError(f"{len(keys)} slices of {self.name}, which has {len(self.shape)} dimensions")
@@ -120,7 +119,7 @@ class Buffer:
 
 @record
 class BufferRegion:
-    """`region[d] = (begin, end)` in each dimension of a buffer.
+    """A region of a buffer: `region[d]` is (begin, end) in dimension d.
 
     >>> from cute_py.tmem.tile_layout import S
     >>> tile = Buffer("A_smem", (32, 16), "uint8", "shared", S[(32, 16) : (16, 1)])
@@ -137,15 +136,15 @@ class BufferRegion:
 
 @dataclass(frozen=True, slots=True)
 class CopyRequest:
-    """Request for a copy.
+    """The parameters of a copy: its two regions, and how it is to be issued and planned.
 
     Args:
         scope: who issues the copy: "thread", "warp", "warpgroup" or "cta".
-        cta_group: 1, or 2 for a pair of CTAs; each copies its own shared memory to its own tensor memory.
-        shape, multicast: the form of the instruction; by default the layouts determine it.
+        cta_group: 1; or 2 for a pair of CTAs, in which each copies its own shared memory to its own tensor memory.
+        shape, multicast: the form of the instruction; by default, the layouts determine it.
         compat: the planner whose rules apply (`COMPATS`).
-        ldo: leading offset of the descriptor in 16-byte units; overrides the planner's.
-        decompress: a source format; no planner supports it.
+        ldo: leading offset of the descriptor in 16-byte units; replaces the offset that the planner computes.
+        decompress: the format from which the copy decompresses; no planner supports this.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
     >>> request = demonstration_copy().request
@@ -259,8 +258,8 @@ DISPATCHES: tuple[Dispatch, ...] = (
 
 
 def check_copy(request: CopyRequest) -> list[Diagnostic]:
-    """Return all reasons against a copy: a failed predicate, or one reason for each form that was tried; empty if it
-    has a plan.
+    """Return all reasons against a copy: a failed predicate, or one reason for each form of the instruction that was
+    tried. The list is empty if the copy has a plan.
 
     >>> from dataclasses import replace
     >>> from cute_py.tmem.demonstration import demonstration_copy
@@ -271,7 +270,7 @@ def check_copy(request: CopyRequest) -> list[Diagnostic]:
 
 
 def why_not(request: CopyRequest) -> list[Diagnostic] | CpPlan:
-    """Return the plan of a copy, or the reasons of `check_copy` against it; the earlier form of `copy_async` and
+    """Return the plan of a copy, or the reasons of `check_copy` against it. New code should use `copy_async` and
     `check_copy`.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
@@ -321,7 +320,7 @@ def copy_async(dst: BufferRegion | Buffer, src: BufferRegion | Buffer, **setting
     """Plan the copy of a shared region to a tensor-memory region.
 
     Args:
-        dst, src: regions, or buffers for all of their elements.
+        dst, src: regions; a buffer stands for the region of all its elements.
         settings: the other fields of `CopyRequest`.
     Raises:
         TmemError: no variant accepts the copy, or no form of the instruction fits the two layouts.
@@ -346,7 +345,7 @@ def copy_async(dst: BufferRegion | Buffer, src: BufferRegion | Buffer, **setting
 
 
 def _refusal(copy: str, reasons: list[Diagnostic]) -> TmemError:
-    """One error for all reasons: the first rule is the headline, unless it is one form among several."""
+    """Make one error for all reasons. The first reason is the headline, unless several forms were tried."""
     variant, names = DISPATCHES[0], {form.name for form in FORMS}
     facts: dict[str, object] = {"copy": copy}
     first, *others = reasons

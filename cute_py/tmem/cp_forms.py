@@ -1,4 +1,4 @@
-"""Forms of tcgen05.cp for a planner: the rows and the copies of a shape as iters along TLane.
+"""The forms of tcgen05.cp as a planner uses them: the rows and the multicast copies of a shape, as iters along TLane.
 
 The table of shapes is in `machine/tensor_memory/copy_shapes`.
 """
@@ -18,7 +18,8 @@ __all__ = ["COLUMNS", "CpForm", "FORMS", "LANES", "cp_form"]
 
 @dataclass(frozen=True, slots=True)
 class CpForm:
-    """One pair of shape and multicast; `lanes` places the rows, `copies` the multicast, in steps along TLane.
+    """One form of tcgen05.cp: a shape with a multicast. In steps along TLane, `lanes` are the locations of the rows,
+    and `copies` those of the copies that multicast makes.
 
     >>> [form.name for form in FORMS][:3]
     ['128x256b', '4x256b', '128x128b']
@@ -45,12 +46,12 @@ class CpForm:
 
     @property
     def name(self) -> str:
-        """`32x128b.warpx4`: the modifiers of the instruction."""
+        """The modifiers of the instruction, such as `32x128b.warpx4`."""
         return f"{self.shape}.{self.multicast}" if self.multicast else self.shape
 
     @property
     def columns(self) -> int:
-        """32-bit columns that one instruction writes."""
+        """The number of 32-bit columns that one instruction writes."""
         return self.bits // 32
 
 
@@ -71,7 +72,7 @@ def cp_form(shape: str, multicast: str | None = None) -> CpForm:
     """Return the form of a shape; the multicast may be omitted if the shape has only one.
 
     Raises:
-        TmemError: the shape does not exist, the multicast does not exist for it, or two multicasts fit.
+        TmemError: the shape does not exist or does not have this multicast, or no multicast is passed and it has two.
 
     >>> cp_form("32x128b").name
     '32x128b.warpx4'

@@ -1,4 +1,4 @@
-"""CpPlan: the data for issuing a copy from shared to tensor memory, or the reason why a copy has no plan.
+"""CpPlan: the instructions of a copy from shared to tensor memory.
 
 A plan is one form of tcgen05.cp, the fields of the matrix descriptor, and nested middle loops whose steps move the
 shared address (in 16-byte units) and the tensor-memory address. A tensor-memory address is lane << 16 | column.
@@ -30,8 +30,8 @@ each cell once."""
 
 @record
 class MiddleLoop:
-    """`extent` instructions; each moves the shared address by `smem_step` units of 16 bytes and the tensor-memory
-    address by `taddr_step` (columns, or lanes << 16).
+    """A loop of `extent` iterations. Each iteration moves the shared address by `smem_step` units of 16 bytes, and the
+    tensor-memory address by `taddr_step` (columns, or lanes << 16).
 
     >>> MiddleLoop(extent=4, smem_step=32, taddr_step=4)
     MiddleLoop(extent=4, smem_step=32, taddr_step=4)
@@ -44,7 +44,7 @@ class MiddleLoop:
 
 @record
 class Tile:
-    """One instruction: its offset in the tensor-memory address, and in the descriptor in 16-byte units.
+    """The offsets of one instruction: in the tensor-memory address, and in the descriptor (in 16-byte units).
 
     >>> Tile(taddr_offset=32 << 16 | 8, smem_offset=64).column
     8
@@ -67,11 +67,11 @@ class CpPlan:
     """The plan of one copy.
 
     Args:
-        bits: bits of one element: 4, 8, 16 or 32.
+        bits: width of one element in bits: 4, 8, 16 or 32.
         ldo, sdo: leading and stride offsets of the descriptor, in 16-byte units.
         swizzle: 0 to 3.
         row_bytes: bytes from one row to the next within eight rows: 16, 32, 64 or 128.
-        middle: loops; the first one runs fastest.
+        middle: the loops over instructions; the first loop runs fastest.
         smem_offset: the offset of the first instruction, in 16-byte units from the start of the buffer.
         taddr_offset: the offset of the first instruction from the allocated address.
         notes: reasons for which a stricter planner would refuse the copy.
@@ -104,17 +104,17 @@ class CpPlan:
 
     @property
     def elements_per_atom(self) -> int:
-        """Elements of one row that one instruction moves."""
+        """The number of elements of one row that one instruction moves."""
         return self.form.bits // self.bits
 
     @property
     def elements_per_column(self) -> int:
-        """Elements in one 32-bit column."""
+        """The number of elements in one 32-bit column."""
         return 32 // self.bits
 
     @property
     def count(self) -> int:
-        """Number of instructions."""
+        """The number of instructions."""
         return math.prod(loop.extent for loop in self.middle)
 
     @property
@@ -137,19 +137,19 @@ class CpPlan:
 
     @property
     def rows(self) -> int:
-        """Rows of the tile that the instructions read together."""
+        """The number of rows of the tile that all instructions together read."""
         lanes = [tile.lane for tile in self.tiles]
         return max(lanes) - min(lanes) + self.form.rows
 
     @property
     def bytes_per_row(self) -> int:
-        """Bytes of one row of that tile."""
+        """The number of bytes in one row of the tile that all instructions together read."""
         columns = [tile.column for tile in self.tiles]
         return (max(columns) - min(columns)) * 4 + self.form.bits // 8
 
     @property
     def smem_bytes(self) -> int:
-        """One past the last byte that the plan reads, from the start of the buffer and before the swizzle."""
+        """One past the last byte that the plan reads, counted from the start of the buffer, before the swizzle."""
         groups = max(self.form.rows // 8, 1)
         rows = min(self.form.rows, 8)
         unit = 0
@@ -159,17 +159,17 @@ class CpPlan:
         return max(tile.smem_offset for tile in self.tiles) * 16 + walk
 
     def descriptor(self, address: int = 0) -> int:
-        """The 64-bit matrix descriptor of the buffer at shared-memory `address` (bytes), before any tile's offset."""
+        """Return the 64-bit matrix descriptor of a buffer at shared-memory `address` (bytes), without offsets."""
         return encode_matrix_descriptor(address, self.ldo, self.sdo, int(self.swizzle))
 
     def check_capacity(self, columns: int = COLUMNS) -> list[Diagnostic]:
-        """List the parts that do not fit into an allocation of `columns` columns; empty if all fit."""
+        """List the reason why the copy does not fit in an allocation of `columns` columns; empty if it fits."""
         columns = expect_integer(columns, "columns", 0)
         text = f"the copy writes up to column {self.columns - 1}; the allocation has columns 0..{columns - 1}"
         return [] if self.columns <= columns else [Diagnostic("capacity", text=text)]
 
     def capacity_violations(self, columns: int = COLUMNS) -> list[str]:
-        """The messages of `check_capacity`."""
+        """Return the messages of `check_capacity` as strings."""
         return [found.text for found in self.check_capacity(columns)]
 
     def explain(self) -> str:

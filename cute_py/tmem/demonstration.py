@@ -1,16 +1,16 @@
-"""The demonstration program of the reference page, end to end in the emulator.
+"""The demonstration program of the reference page, executed from end to end in the emulator.
 
-A 32 x 16 tile of bytes goes from global to shared memory, by plain stores or by one TMA load, from there by one
-tcgen05.cp.32x128b.warpx4 to the lanes of all four warps, and back by tcgen05.ld. The page allocates 16 columns, but the
-smallest allocation of a GPU is 32.
+Plain stores or one TMA load copy a 32 x 16 tile of bytes from global to shared memory. One tcgen05.cp.32x128b.warpx4
+copies the tile from there to the lanes of all four warps, and tcgen05.ld reads it back. The page allocates 16 columns,
+but the smallest allocation on a GPU is 32.
 
-A complete kernel around one planned copy: allocate, fill, copy, commit, wait, read back, free.
+`emit_kernel` returns a complete kernel around one planned copy: allocate, fill, copy, commit, wait, read back, free.
 
     grid (1, 1, 1), 128 threads; with cta_group::2 a cluster of two CTAs
-    source : bytes of the shared buffer in memory order; for a pair of CTAs, one buffer after the other
+    source : the bytes of the shared buffer in memory order; for a pair of CTAs, one buffer after the other
     result : uint32 [lane][column] of the allocation, 128 x n_cols; for a pair, one after the other
 
-The kernel is assembled for sm_100a and sm_103a by the tests. No Blackwell GPU was available: it was never run.
+The tests assemble the kernel for sm_100a and sm_103a. No Blackwell GPU was available, so it was never run.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ CHUNK = 32
 
 
 def buffer_bytes(copy: CopyAsync) -> int:
-    """Size in bytes of a copy's shared buffer: it holds the whole layout and all bytes that the copy reads."""
+    """Return the size in bytes of a copy's shared buffer: it contains the layout and all bytes that the copy reads."""
     layout = copy.src.layout
     span = layout.span() if layout is not None else 0
     return max(-(-span * copy.plan.bits // 8), copy.plan.smem_bytes)
 
 
 def dynamic_shared_bytes(copy: CopyAsync) -> int:
-    """Bytes of dynamic shared memory for the launch: the buffer, and room to align it.
+    """Return the bytes of dynamic shared memory for the launch: the size of the buffer, plus padding to align it.
 
     >>> dynamic_shared_bytes(demonstration_copy())
     1535
@@ -125,10 +125,10 @@ _CLUSTER = """\
 
 
 def emit_kernel(copy: CopyAsync, name: str = "smem_to_tmem") -> str:
-    """CUDA C++ source of the kernel `name(const unsigned char* source, unsigned* result)`.
+    """Return the CUDA C++ source of the kernel `name(const unsigned char* source, unsigned* result)`.
 
     Raises:
-        TmemError: the tensor-memory buffer has no allocation, or the shared one is not aligned to its swizzle.
+        TmemError: the tensor-memory buffer has no allocation, or the shared buffer is not aligned to its swizzle.
         InvalidValueError: the name is not an identifier.
 
     >>> "smem_to_tmem" in emit_kernel(demonstration_copy())
@@ -176,12 +176,12 @@ SMEM_ADDRESS = 1024
 
 @record
 class Demonstration:
-    """Result of the program.
+    """The result of the demonstration program.
 
     Args:
         copy: the planned copy.
         tmem: tensor memory after the copy, before its columns are freed.
-        readback: (128, 32) uint32, as the four warps read it.
+        readback: the cells that the four warps read back, as uint32 of shape (128, 32).
 
     >>> shown = demonstrate()
     >>> shown.readback.shape, shown.copy.plan.count
@@ -194,7 +194,7 @@ class Demonstration:
 
     @property
     def picture(self) -> str:
-        """Show the shared byte that each cell of tensor memory received."""
+        """A picture of tensor memory, as text: the shared bytes that each cell received."""
         return picture(self.tmem.sources, base=SMEM_ADDRESS)
 
     @property
@@ -219,10 +219,10 @@ class Demonstration:
 
 
 def demonstration_copy(n_cols: int = 32, cta_group: int = 1) -> CopyAsync:
-    """The copy of the page: `A_smem[0:32, 0:16] -> tmem[0:32, 0:16]`, uint8, warpx4.
+    """Plan the copy of the reference page: `A_smem[0:32, 0:16] -> tmem[0:32, 0:16]`, uint8, warpx4.
 
     Raises:
-        TmemError: `n_cols` can't be allocated, such as the 16 of the page; the error names a valid number.
+        TmemError: `n_cols` columns can't be allocated, such as the 16 of the page; the error names a valid number.
 
     >>> print(demonstration_copy())
     <CopyAsync A_smem[0:32, 0:16] -> tmem[0:32, 0:16]: 1 x tcgen05.cp.32x128b.warpx4>
@@ -234,11 +234,11 @@ def demonstration_copy(n_cols: int = 32, cta_group: int = 1) -> CopyAsync:
 
 
 def demonstrate(tile: NDArray[numpy.uint8] | None = None, *, n_cols: int = 32, through: str = "plain") -> Demonstration:
-    """Run the program.
+    """Run the demonstration program in the emulator.
 
     Args:
         tile: (32, 16) uint8 in global memory; by default the bytes 0, 1, 2, ... modulo 256.
-        through: "plain" stores, or one "tma" load, from global to shared memory.
+        through: how the tile is copied from global to shared memory: by "plain" stores, or by one "tma" load.
 
     >>> done = demonstrate()
     >>> print(done.ptx)

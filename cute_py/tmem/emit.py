@@ -1,11 +1,11 @@
-"""Emit planned copies as text: a TIRx-like trace, and CUDA C++ with inline PTX and literal offsets.
+"""Emit planned copies as text: a trace like TIRx's, and CUDA C++ with inline PTX and literal offsets.
 
-The older planner's trace shows several instructions of one copy as a loop `T.unroll`, as the tcgen05_cp page does; the
-other texts list them.
+If a copy has several instructions, the trace of the older planner shows them as a loop `T.unroll`, as the tcgen05_cp
+page does; all other output lists them.
 
-A descriptor is encoded once and used again. The older planner (`compat="reference"`) keeps one for each shared buffer
-and (ldo, sdo, swizzle), encoded at the buffer; the newer one keeps one for each (ldo, sdo, swizzle), encoded at
-address 0, and writes the start address into it at each use.
+A descriptor is encoded once and reused. The older planner (`compat="reference"`) encodes one descriptor per shared
+buffer and (ldo, sdo, swizzle), with the address of the buffer. The newer planner encodes one per (ldo, sdo, swizzle),
+with address 0, and inserts the start address at each use.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ Key = tuple[str, int, int, int]
 
 
 def _cache_key(copy: CopyAsync) -> Key:
-    """Cache key of a descriptor: the buffer (older planner only) and the fields."""
+    """Return the cache key of a copy's descriptor: the buffer (for the older planner only) and the fields."""
     plan = copy.plan
     return (copy.src.name if plan.compat == "reference" else "", plan.ldo, plan.sdo, plan.swizzle)
 
 
 def _encodings(copies: tuple[CopyAsync, ...]) -> dict[Key, tuple[str, CopyAsync]]:
-    """The descriptors that the copies need, in the order of first use: key -> (variable, the first copy with it)."""
+    """Map the cache keys, in the order of first use, to (the descriptor's variable, the first copy that uses it)."""
     found: dict[Key, tuple[str, CopyAsync]] = {}
     for copy in copies:
         variable = f"{DESCRIPTOR}_{len(found)}" if found else DESCRIPTOR
@@ -71,14 +71,14 @@ def _encodings(copies: tuple[CopyAsync, ...]) -> dict[Key, tuple[str, CopyAsync]
 
 
 def _cp_mnemonic(copy: CopyAsync) -> str:
-    """The instruction of a copy, as in `tcgen05.cp.cta_group::1.32x128b.warpx4`."""
+    """Return the instruction of a copy, such as `tcgen05.cp.cta_group::1.32x128b.warpx4`."""
     form = copy.plan.form
     group = f"cta_group::{copy.plan.cta_group}"
     return mnemonic("tcgen05.cp", cta_group=group, shape=form.shape, multicast=form.multicast)
 
 
 def ptx_line(copy: CopyAsync) -> str:
-    """The instruction with its two operands, in the syntax of inline assembly.
+    """Return the instruction of a copy with its two operands, in the syntax of inline assembly.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
     >>> ptx_line(demonstration_copy())
@@ -89,7 +89,7 @@ def ptx_line(copy: CopyAsync) -> str:
 
 
 def emit_tirx(*copies: CopyAsync) -> str:
-    """Return the TIRx trace of one or more copies. The caller adds commit and wait.
+    """Return the TIRx trace of one or more copies, without the commit and the wait.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
     >>> print(emit_tirx(demonstration_copy()).splitlines()[-1])
@@ -127,7 +127,7 @@ def emit_tirx(*copies: CopyAsync) -> str:
 
 
 def _function_name(copy: CopyAsync) -> str:
-    """The device function that issues the copy's instruction.
+    """Return the name of the device function that issues a copy's instruction.
 
     `tcgen05.cp.cta_group::1.32x128b.warpx4` becomes `tcgen05_cp_cta_group_1_32x128b_warpx4`.
     """
@@ -135,7 +135,7 @@ def _function_name(copy: CopyAsync) -> str:
 
 
 def _cp_function(copy: CopyAsync) -> str:
-    """The device function with the inline PTX of one form."""
+    """Return the source of the device function with the inline PTX of one form."""
     return (
         f"__device__ __forceinline__ void {_function_name(copy)}(unsigned taddr, unsigned long long descriptor) {{\n"
         f'  asm volatile("{ptx_line(copy)}" ::"r"(taddr), "l"(descriptor) : "memory");\n'
@@ -144,7 +144,7 @@ def _cp_function(copy: CopyAsync) -> str:
 
 
 def device_functions(*copies: CopyAsync) -> str:
-    """Return all device functions that these copies call, each once.
+    """Return the source of the device functions that these copies call, each once.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
     >>> print(device_functions(demonstration_copy()).splitlines()[0])
@@ -159,11 +159,11 @@ def device_functions(*copies: CopyAsync) -> str:
 
 
 def emit_cuda(*copies: CopyAsync, taddr: str = "tmem_addr", indent: str = "") -> str:
-    """The statements that encode the descriptors and issue the copies, unrolled, in the order of issue.
+    """Return the CUDA C++ statements that encode the descriptors and issue the copies, unrolled, in the order of issue.
 
     Args:
-        taddr: the expression that holds the allocated tensor-memory address.
-        indent: put before each line.
+        taddr: the C++ expression for the allocated tensor-memory address.
+        indent: the string before each line.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
     >>> print(emit_cuda(demonstration_copy()).splitlines()[-1])

@@ -1,11 +1,12 @@
 """Execute a planned copy in the emulator, compute the expected bytes from its layouts, and compare the two.
 
-`run` issues every instruction of a plan as a kernel would: descriptor of the buffer, 16-byte offset added, address of
-the tile. `expected_tmem` uses only the two layouts to compute which shared byte belongs in each byte of tensor memory.
+`run` issues every instruction of a plan as a kernel would: with the descriptor of the buffer plus the instruction's
+offset in 16-byte units, and with the tensor-memory address of the tile. `expected_tmem` uses only the two layouts to
+compute which shared byte belongs in each byte of tensor memory.
 
-get_copy_s2t_smem_desc returns the shared side of a copy as a view of matrix descriptors, one for each instruction. It
-replaces the shared tensor of such a copy, which does not read a pointer. A TMA partition whose result is such a view
-has bit 12 of its flags set.
+`get_copy_s2t_smem_desc` returns the shared side of a copy as a view of matrix descriptors, one for each instruction.
+The view takes the place of a shared tensor, because tcgen05.cp reads descriptors and not pointers. A TMA partition
+whose result is such a view has bit 12 of its flags set.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ READ_COLUMNS = 32
 
 
 def tile_descriptors(plan: CpPlan, smem_address: int) -> list[int]:
-    """The 64-bit descriptor of each instruction, for a buffer at `smem_address` (bytes).
+    """Return the 64-bit descriptor of each instruction, for a buffer at `smem_address` (bytes).
 
-    The older planner adds to the low 32 bits of the descriptor of the buffer; the newer one writes the start address
-    into a descriptor of address 0. The results are equal where the addresses stay below 256 KiB.
+    The older planner adds the offset to the low 32 bits of the buffer's descriptor. The newer planner inserts the start
+    address into a descriptor with address 0. The results are equal for addresses below 256 KiB.
     """
     if plan.compat == "reference":
         base = plan.descriptor(smem_address)
@@ -57,7 +58,7 @@ def run(
 
     Args:
         taddr: the allocated tensor-memory address.
-        smem: shared memory, whose first byte has the address `smem_base`.
+        smem: the bytes of shared memory; the first byte has the address `smem_base`.
         smem_address: the address of the buffer, a multiple of the swizzle's period.
     Raises:
         TmemError: the buffer is not aligned to the swizzle's period.
@@ -83,7 +84,7 @@ def run(
 
 
 def read_back(tmem: TensorMemory, taddr: int, n_cols: int) -> NDArray[numpy.uint32]:
-    """Read columns `taddr` to `taddr + n_cols - 1` of all lanes with four warps: uint32 of shape (128, n_cols).
+    """Read columns `taddr` to `taddr + n_cols - 1` of all lanes with four warps, as uint32 of shape (128, n_cols).
 
     >>> memory = TensorMemory()
     >>> read_back(memory, memory.alloc(32), 4).shape
@@ -138,10 +139,11 @@ def expected_tmem(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArr
     """Return the shared byte that belongs in each byte of tensor memory: int64 of shape (128, 512, 4), with -1
     where no byte belongs.
 
-    The function computes it element by element from the layouts. Elements narrower than a byte must fill whole bytes.
+    The function computes the result element by element from the layouts. Elements narrower than a byte must fill
+    complete bytes.
 
     Raises:
-        TmemError: the layouts put two elements of different bytes into one byte, or leave tensor memory.
+        TmemError: the layouts place different shared bytes in one byte, or an element outside tensor memory.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
     >>> request = demonstration_copy().request
@@ -164,7 +166,7 @@ def expected_tmem(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArr
             f"the shared layout has {len(source)} elements and the tensor-memory layout {target.size()}; must be equal"
         )
     if lanes.min() < 0 or lanes.max() >= LANES or column_bits.min() < 0 or column_bits.max() + bits > COLUMNS * 32:
-        raise TmemError(f"the layout leaves tensor memory; it has {LANES} lanes of {COLUMNS} columns")
+        raise TmemError(f"the layout extends past tensor memory, which has {LANES} lanes of {COLUMNS} columns")
     source = numpy.repeat(source, places.shape[1])
     out = numpy.full(LANES * COLUMNS * 4, NOT_A_SOURCE, numpy.int64)
     for step in range(0, bits, 8):
@@ -198,12 +200,12 @@ class S2TDescriptorView:
 
     @property
     def base(self) -> int:
-        """The descriptor of the buffer, before the offset of any instruction."""
+        """The descriptor of the buffer, without the offset of an instruction."""
         return self.plan.descriptor(self.smem_address)
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """Offsets that each instruction adds to the base, in 16-byte units."""
+        """The offset that each instruction adds to the base descriptor, in 16-byte units."""
         return tuple(tile.smem_offset for tile in self.plan.tiles)
 
     @property
@@ -224,14 +226,14 @@ class S2TDescriptorView:
         return iter(self.values)
 
     def explain(self) -> str:
-        """The fields of the first descriptor, and the offsets of all."""
+        """Describe the fields of the first descriptor, and list the offsets of all instructions."""
         fields = SmemDescriptor.decode(self.base).explain()
         listed = ", ".join(map(str, self.offsets))
         return f"{fields}\n  {counted(len(self), 'instruction')}, offsets in 16-byte units: {listed}"
 
 
 def get_copy_s2t_smem_desc(copy: CopyAsync | CpPlan, smem_address: int = 0) -> S2TDescriptorView:
-    """The descriptor view of a planned copy.
+    """Return the view of a planned copy's descriptors.
 
     Args:
         smem_address: address of the shared buffer in bytes; a multiple of 16.

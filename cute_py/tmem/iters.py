@@ -1,11 +1,11 @@
-"""Iters: the pieces (extent, stride, axis) that a tile layout is made of, and the algebra on rows of them.
+"""Iters: the parts (extent, stride, axis) of a tile layout, and the algebra on rows (tuples) of iters.
 
-A row of iters splits a flat index into digits in row-major order (the last iter is the fastest), and each digit moves
-`stride` steps along `axis`:
+A row of iters splits a flat index into digits in row-major order (the last iter is the fastest). Each unit of a digit
+moves `stride` steps along `axis`:
 
     (4, 16 @ TCol), (32, 1 @ TLane), (16, 1 @ TCol)        index 549 = digits (1, 2, 5) -> 2 @ TLane, 21 @ TCol
 
-Each function here is pure: rows in, rows out.
+The functions of this module return new rows, and change none.
 Source: semantics of TVM's TIRx layout algebra, measured on apache-tvm 0.27.0.
 """
 
@@ -28,7 +28,7 @@ else:
 
 @record
 class Iter:
-    """`extent` steps of `stride` along the axis named `axis`.
+    """`extent` positions that are `stride` steps apart along the axis named `axis`.
 
     >>> Iter(4, 32, "TLane")
     4 : 32 @ TLane
@@ -50,10 +50,9 @@ def iteration_count(row: Row) -> int:
 
 
 def canonicalize(row: Row) -> Row:
-    """Drop iters of extent 1 and fuse neighbours where the slower one continues the faster one; the function stays the
-    same.
+    """Drop iters of extent 1, and fuse neighbours if the slower iter continues the faster one; keep the function.
 
-    If every iter has extent 1, one `(1, 1)` on the axis of the first remains.
+    If every iter has extent 1, the result is one iter of extent 1 and stride 1 on the axis of the first iter.
 
     >>> canonicalize((Iter(4, 512, "m"), Iter(32, 16, "m"), Iter(16, 1, "m")))
     (2048 : 1,)
@@ -70,7 +69,7 @@ def canonicalize(row: Row) -> Row:
 
 
 def group(row: Row, shape: Sequence[int]) -> tuple[Row, tuple[int, ...]]:
-    """Split iters so that consecutive runs of them have the sizes of `shape`.
+    """Split iters so that they form consecutive runs with the sizes in `shape`.
 
     Returns:
         (row, seps): run d is `row[seps[d]:seps[d + 1]]`, of size `shape[d]`.
@@ -116,21 +115,21 @@ def group(row: Row, shape: Sequence[int]) -> tuple[Row, tuple[int, ...]]:
 
 
 def split(row: Row, seps: Sequence[int]) -> tuple[Row, ...]:
-    """The runs between consecutive separators."""
+    """Return the runs between consecutive separators."""
     return tuple(row[a:b] for a, b in itertools.pairwise(seps))
 
 
 def runs(row: Row, shape: Sequence[int]) -> tuple[Row, ...]:
-    """The runs of these sizes; the errors are those of `group`."""
+    """Return the runs with these sizes; the errors are those of `group`."""
     return split(*group(row, shape))
 
 
 def cut(row: Row, begin: int, length: int) -> tuple[Row, dict[str, int]] | None:
-    """Return `length` indices from `begin` on as a separate row, and the offsets of its first element by axis.
+    """Return a row for the `length` indices from `begin` on, and the offset of its first element along each axis.
 
-    A contiguous range of one iter is always a row. A range over several iters is a row if it covers complete inner
-    iters, if it stays within one step of the outer ones, or if it is the end of one outer step and an equal part of the
-    next. Otherwise the result is None, because the range wraps unevenly.
+    A contiguous range of one iter is always a row. A range over several iters is a row if it covers the inner iters
+    completely, if it stays within one step of the outer iters, or if it consists of the end of one outer step and an
+    equal part of the next. Otherwise the range wraps unevenly, and the result is None.
     """
     digits, rest = [], begin
     for it in reversed(row):
@@ -170,10 +169,10 @@ def cut(row: Row, begin: int, length: int) -> tuple[Row, dict[str, int]] | None:
 
 
 def refinement(shapes: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]] | None:
-    """The coarsest shape that refines shapes of one size, and where the dimensions of each begin and end in it.
+    """Return the coarsest shape that refines all shapes, which have one size, and where the dimensions of each begin
+    and end in it.
 
-    A boundary that a shape names twice is a dimension of extent 1, and remains one. The result is None if the
-    boundaries do not nest.
+    A dimension of extent 1 remains a dimension. The result is None if the boundaries of the dimensions do not nest.
 
     >>> refinement([(32, 16), (2, 256)])
     ((2, 16, 16), ((0, 2, 3), (0, 1, 3)))
@@ -198,7 +197,7 @@ MAX_WALKED = 1 << 24
 
 
 def walk(row: Row, axis: str) -> NDArray[numpy.int64]:
-    """Steps along `axis` of every index of the row, in order: int64 of shape (size,).
+    """Return the number of steps along `axis` for every index of the row, in order: int64 of shape (size,).
 
     >>> walk((Iter(2, 16, "m"), Iter(3, 1, "m")), "m").tolist()
     [0, 1, 2, 16, 17, 18]

@@ -1,4 +1,4 @@
-"""A picture of tensor memory: for each lane and column, the shared bytes that it holds."""
+"""A picture of tensor memory, as text: the shared bytes that each lane and column received."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Line = tuple[str, "list[str] | str"]
 
 
 def cell_text(bytes_of_cell: NDArray[numpy.int64]) -> str:
-    """`0-3` for four neighbouring bytes, otherwise each byte; `.` for a cell that no byte was copied to."""
+    """Return the text of a cell: `0-3` for four consecutive bytes, otherwise each byte; `.` for an empty cell."""
     first = int(bytes_of_cell[0])
     if (bytes_of_cell == NOT_A_SOURCE).all():
         return "."
@@ -31,15 +31,15 @@ def cell_text(bytes_of_cell: NDArray[numpy.int64]) -> str:
 
 
 def picture(sources: NDArray[numpy.int64], columns: range | None = None, *, base: int = 0, lanes_shown: int = 4) -> str:
-    """Show the shared byte that each cell of tensor memory received.
+    """Return a picture of tensor memory, as text, with the shared bytes that each cell received.
 
     Args:
         sources: (128, 512, 4), in the format of `TensorMemory.sources`.
-        columns: the columns to show; by default all that hold data.
-        base: shared-memory address that is called byte 0.
-        lanes_shown: lanes at the beginning of each different slab; the last one is always shown.
+        columns: the columns to show; by default, all columns to which data was copied.
+        base: the shared-memory address that is shown as byte 0.
+        lanes_shown: how many lanes to show at the beginning of each slab (32 lanes); the last lane is always shown.
 
-    A slab of 32 lanes with the same contents as an earlier one takes one line.
+    A slab with the same contents as an earlier slab takes one line.
 
     >>> empty = numpy.full((128, 512, 4), NOT_A_SOURCE)
     >>> empty[0, 0] = [16, 17, 18, 19]
@@ -97,7 +97,7 @@ def _slab(part: NDArray[numpy.int64], slab: int, lanes_shown: int) -> list[Line]
 
 
 def _table(lines: list[Line]) -> str:
-    """Cells right-aligned in columns, strings unchanged; a rule after the first line."""
+    """Return lines of right-aligned cells, with a rule after the first line; rows that are strings are not changed."""
     cells = [what for _, what in lines if isinstance(what, list)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
     names = max(len(name) for name, _ in lines) + 1

@@ -1,19 +1,19 @@
 """The planner: find the tcgen05.cp instructions that copy a region of shared memory to a region of tensor memory.
 
-Both regions are rows of iters over the same elements. The planner sorts both in one order (lanes first, then columns
-from the widest stride down), removes repeats common to both sides, and cuts them into
+Both regions are rows of iters over the same elements. The planner sorts the two rows in the same order (lanes first,
+then columns by descending stride), removes the repetitions that both sides have, and cuts each row into
 
     [ rows of one instruction | which instruction | elements of one row ]
 
-with the middle parts split at the same places. The planner then interprets the parts: the rows must lie in the lanes
-that the instruction writes and at the two strides that a matrix descriptor has, the elements of a row must be
-neighbours on both sides, and the remaining iters are loops.
+where the middle parts of both sides are split at the same boundaries. The planner then checks the parts: the rows must
+be in the lanes that the instruction writes and have the two strides that a matrix descriptor can express, and the
+elements of a row must be contiguous on both sides. The iters of the middle part become loops.
 
-If two instructions write the same cell of tensor memory, the later one wins; the layout then has two elements in one
-place, and no copy can be right.
+If two instructions write the same cell of tensor memory, the layout has two elements in one location, so that no copy
+can be correct: the later instruction would overwrite the first.
 
-Source: semantics measured on apache-tvm 0.27.0 and on the version before it (`compat`); the further rules (one element
-for each cell, shared-memory reach, complete bytes) belong to cute_py, and refuse copies with wrong results.
+Source: semantics measured on apache-tvm 0.27.0 and on the version before it (`compat`); cute_py adds further rules (one
+element for each cell, shared-memory reach, complete bytes), to refuse copies with wrong results.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ UNIT_BITS = 8 * UNIT_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a copy: a buffer's layout, its shape and the region that is copied.
+    """One side of a copy: the layout and the shape of a buffer, and the region that is copied.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
     >>> request = demonstration_copy().request
@@ -64,7 +64,7 @@ class Side:
 
 
 class _NoPlanError(Exception):
-    """Carries the rule that a copy breaks. It ends the planning of one form, and never leaves this module."""
+    """The rule that a copy breaks. It ends the planning of one form, and is always caught in this module."""
 
     def __init__(self, rule: str, text: str) -> None:
         self.found = Diagnostic(rule, text=text)
@@ -76,7 +76,7 @@ def _require(holds: bool, rule: str, text: str) -> None:
 
 
 def _runs(row: Row, shape: Sequence[int], rule: str, why: str) -> tuple[Row, ...]:
-    """Cut the row into runs of these sizes, or end the planning with `why`."""
+    """Cut a row into runs of these sizes. If that is not possible, end the planning with the message `why`."""
     try:
         return iters.runs(row, shape)
     except LayoutError as error:
@@ -84,7 +84,7 @@ def _runs(row: Row, shape: Sequence[int], rule: str, why: str) -> tuple[Row, ...
 
 
 def _cut_regions(smem: Side, tmem: Side) -> tuple[TileLayout, TileLayout, ComposeLayout | None]:
-    """The layouts of the two regions, canonical, and the swizzle that the shared one has."""
+    """Return the canonical layouts of the two regions, and the shared layout with its swizzle if it has one."""
     source, target = _cut("shared", smem), _cut("tensor-memory", tmem)
     if isinstance(target, ComposeLayout):
         raise _NoPlanError("axes", "a tensor-memory layout has no swizzle")
@@ -115,7 +115,7 @@ def _cut(name: str, side: Side) -> Layout:
 
 
 def _in_one_order(source: TileLayout, target: TileLayout) -> tuple[Row, Row]:
-    """Both rows in one order, lanes first and columns from the widest stride down, without broadcast iters."""
+    """Sort both rows in the same order, lanes first, then columns by descending stride; drop the iters of stride 0."""
     shards = target.shard
     perm = sorted(range(len(shards)), key=lambda at: (shards[at].axis != "TLane", -shards[at].stride))
     why = "the shared layout can't be split at the same boundaries as the tensor-memory layout"
@@ -133,7 +133,7 @@ def _in_one_order(source: TileLayout, target: TileLayout) -> tuple[Row, Row]:
 
 
 def _repeats(row: Row) -> list[int]:
-    """Sizes of the contiguous ranges between iters of stride 0, with those iters' extents."""
+    """Return the extents of the iters of stride 0, and the sizes of the ranges between them, in order."""
     sequence: list[int] = []
     for repeated, group in itertools.groupby(row, lambda it: it.stride == 0):
         extents = [it.extent for it in group]
@@ -146,7 +146,7 @@ _Parts = tuple[Row, Row, Row]
 
 
 def _split_parts(form: CpForm, source: Row, target: Row, bits: int) -> tuple[_Parts, _Parts]:
-    """Both sides, the shared one first, cut into the parts of one instruction; the middles have the same extents."""
+    """Cut both sides into (rows, middle, elements), the shared side first. The middles have the same extents."""
     width = form.bits // bits
     atom = form.rows * width
     cut = []
@@ -162,7 +162,7 @@ def _split_parts(form: CpForm, source: Row, target: Row, bits: int) -> tuple[_Pa
 
 
 def _aligned(target: Row, source: Row) -> tuple[Row, Row]:
-    """Both middles with the same extents: split at every boundary of either."""
+    """Split both middles at every boundary of either, so that they have the same extents."""
     why = "the loops of the two sides do not nest"
     products = (itertools.accumulate((it.extent for it in row), lambda a, b: a * b) for row in (target, source))
     edges = sorted(set(itertools.chain(*products)))
@@ -191,7 +191,7 @@ def plan_form(
 
     Args:
         bits: bits of one element.
-        ldo: leading offset in 16-byte units; overrides the planner's.
+        ldo: leading offset in 16-byte units; replaces the offset that the planner computes.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
     >>> request = demonstration_copy().request
@@ -257,7 +257,7 @@ def _planned(form: CpForm, smem: Side, tmem: Side, bits: int, compat: str, cta_g
 
 
 def candidates(compat: str) -> tuple[CpForm, ...]:
-    """The forms that a planner of this compatibility tries, in its order."""
+    """Return the forms of tcgen05.cp that the planner of this version tries, in its order."""
     return (WARPX4,) if compat == "reference" else FORMS
 
 
@@ -273,7 +273,7 @@ def _check_lanes_and_columns(form: CpForm, parts: _Parts, bits: int) -> None:
 def _descriptor(
     form: CpForm, parts: _Parts, swizzled: ComposeLayout | None, bits: int
 ) -> tuple[int, int, SmemSwizzle, int]:
-    """(leading, stride) in 16-byte units, swizzle, bytes of a row."""
+    """Return the leading and stride offsets in 16-byte units, the swizzle, and the bytes from row to row."""
     per_group = min(form.rows, 8)
     shape = (form.rows // per_group, per_group)
     why = f"the rows do not form groups of {per_group}"
@@ -316,7 +316,7 @@ def _check_swizzle(swizzled: ComposeLayout | None, swizzle: SmemSwizzle, row_byt
 
 
 def _leading(form: CpForm, columns: Row, swizzle: SmemSwizzle, bits: int) -> int:
-    """The leading offset: from the first 16-byte unit of a row to the second, in units; 0 if a row is one unit."""
+    """Return the leading offset: from the first 16-byte unit of a row to the second; 0 for rows of one unit."""
     unit = 128 // bits
     shape = (form.bits // 128, unit)
     units, elements = (
@@ -369,7 +369,7 @@ def _middle(sources: Row, targets: Row, bits: int) -> tuple[MiddleLoop, ...]:
 
 
 def _check_reach(plan: CpPlan) -> None:
-    """Refuse addresses that do not exist, and cells that two instructions would write."""
+    """Refuse a plan with addresses that do not exist, or with a cell that two instructions would write."""
     tiles = plan.tiles
     first = min(min(tile.smem_offset, tile.taddr_offset) for tile in tiles)
     _require(first >= 0, "reach", "the copy reaches before the start of a buffer")

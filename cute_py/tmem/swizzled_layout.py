@@ -1,15 +1,15 @@
 """ComposeLayout: a tile layout in linear memory, followed by the XOR swizzle of shared memory.
 
-    place -> x = place >> per_element;  x ^= (x & mask) >> atom_len;  place = x << per_element | low bits
+    offset -> x = offset >> per_element;  x ^= (x & mask) >> atom_len;  offset = x << per_element | low bits
 
-with `mask` = swizzle_len bits from bit atom_len on. With per_element = log2(elements in 16 bytes) and atom_len = 3
-this is, in bytes, always the same function: bits [7, 7 + swizzle_len) are XORed onto bits [4, 4 + swizzle_len), which
-CuTe writes Sw<swizzle_len, 4, 3>.
+where `mask` has the swizzle_len bits from bit atom_len on. If per_element is log2(elements in 16 bytes) and atom_len is
+3, the function of byte offsets is the same for all element types: bits [7, 7 + swizzle_len) are XORed onto bits [4, 4 +
+swizzle_len), which CuTe writes Sw<swizzle_len, 4, 3>.
 
 `swizzle_inner=False` is the mirrored function, x ^= (x & low mask) << atom_len; no hardware descriptor supports it.
 
-This module also has the layouts that tensor cores read and write: operand tiles in shared memory are such layouts, and
-accumulators in tensor memory are tile layouts on TLane and TCol.
+This module also makes the layouts that tensor cores read and write: those of operand tiles in shared memory, which are
+such layouts, and those of accumulators in tensor memory, which are tile layouts on TLane and TCol.
 
 Sources: semantics of TVM's TIRx ComposeLayout, measured on apache-tvm 0.27.0; PTX ISA, tcgen05 shared memory layouts
 and tensor-memory data paths; the numbers of apache-tvm 0.27.0.
@@ -47,11 +47,11 @@ MAX_BITS = 20
 
 @dataclass(frozen=True, slots=True)
 class ComposeLayout:
-    """`tile` in elements on the axis `m`, then the swizzle.
+    """The layout `tile`, in elements on the axis `m`, followed by a swizzle.
 
     Args:
         per_element: log2 of the elements in one 16-byte unit.
-        swizzle_len: bits that are XORed: 0 none, 1 for rows of 32 bytes, 2 for 64, 3 for 128.
+        swizzle_len: number of bits that are XORed: 0 for no swizzle, 1 for rows of 32 bytes, 2 for 64, 3 for 128.
         atom_len: distance between the two groups of bits; 3 in every layout of the hardware.
         tile: the layout before the swizzle.
         swizzle_inner: False for the mirrored function.
@@ -93,7 +93,7 @@ class ComposeLayout:
         return self.tile.replica
 
     def swizzle(self, place: Place) -> Place:
-        """The swizzled place of an int, or of every entry of an integer array, in elements."""
+        """Return the swizzled offset, in elements, for an int or for every entry of an integer array."""
         if not isinstance(place, numpy.ndarray):
             place = expect_integer(place, "a place")
         elif place.dtype.kind not in "iu":
@@ -105,17 +105,18 @@ class ComposeLayout:
         return self.tile.size()
 
     def span(self, axis: Axis | str | None = None) -> int:
-        """The span of the tile. The swizzle permutes inside blocks, so it reaches at most to the end of a block."""
+        """Return the span of the tile. The swizzle permutes within blocks; offsets may reach the end of the last
+        one."""
         return self.tile.span(axis)
 
     def apply(
         self, coord: Sequence[int] | int, *more: Sequence[int] | int, shape: Sequence[int] | None = None
     ) -> dict[str, int]:
-        """The place of one element in linear memory, in elements; the arguments are those of `TileLayout.apply`."""
+        """Return the location of one element, in elements along `m`; the arguments are those of `TileLayout.apply`."""
         return {"m": self.swizzle(self.tile.apply(coord, *more, shape=shape).get("m", 0))}
 
     def positions(self, axis: Axis | str = "m") -> NDArray[numpy.int64]:
-        """The place of every element, in row-major order: int64 of shape (size,)."""
+        """Return the location of every element, in row-major order: int64 of shape (size,)."""
         placed = self.tile.positions(axis)
         return self.swizzle(placed) if axis_name(axis) == "m" else placed
 
@@ -123,13 +124,13 @@ class ComposeLayout:
         return replace(self, tile=self.tile.canonicalize())
 
     def slice(self, shape: Sequence[int], region: Region) -> ComposeLayout | None:
-        """The layout of a region: only the tile is cut, and the swizzle still counts from the start of memory. None as
-        for TileLayout."""
+        """Return the layout of a region, or None as `TileLayout.slice` does. Only the tile is cut; the swizzle still
+        counts from the start of memory."""
         part = self.tile.slice(shape, region)
         return None if part is None else replace(self, tile=part)
 
     def tiled_by(self, outer: TileLayout, outer_shape: Sequence[int], inner_shape: Sequence[int]) -> ComposeLayout:
-        """Repeat the tile by `outer`, under the same swizzle."""
+        """Repeat the tile as `outer` arranges it, under the same swizzle."""
         return replace(self, tile=self.tile.tile(outer, outer_shape, inner_shape))
 
 
@@ -141,7 +142,7 @@ ATOM_ROWS = 8
 
 
 def _atom_of(dtype: DTypeLike, swizzle: SmemSwizzle | int | str) -> tuple[int, SmemSwizzle, int]:
-    """log2 of the elements in 16 bytes, the swizzle, and the elements of a row of its atom."""
+    """Return log2 of the elements in 16 bytes, the swizzle, and the number of elements in a row of its atom."""
     row = as_dtype(dtype)
     if 128 % row.bits:
         raise LayoutError(f"{row.name} has {row.bits} bits; the number of elements in 16 bytes must be a power of two")
@@ -155,7 +156,7 @@ def _atom_of(dtype: DTypeLike, swizzle: SmemSwizzle | int | str) -> tuple[int, S
 
 
 def mma_atom_layout(dtype: DTypeLike, swizzle: SmemSwizzle | int | str) -> ComposeLayout:
-    """One swizzle atom: 8 rows of 16, 32, 64 or 128 bytes, in elements.
+    """Return the layout of one swizzle atom: 8 rows of 16, 32, 64 or 128 bytes, in elements.
 
     >>> mma_atom_layout("bfloat16", 3)
     ComposeLayout(3, 3, 3, S[512 : 1])
@@ -165,12 +166,13 @@ def mma_atom_layout(dtype: DTypeLike, swizzle: SmemSwizzle | int | str) -> Compo
 
 
 def mma_shared_layout(dtype: DTypeLike, swizzle: SmemSwizzle | int | str, shape: Sequence[int]) -> Layout:
-    """A row-major (K-major) operand tile in shared memory: atoms below one another first, then side by side.
+    """Return the layout of a row-major (K-major) operand tile in shared memory, whose atoms follow each other first
+    down the rows, then along the columns.
 
     Args:
-        shape: (..., rows, columns) in elements; leading extents count tiles that follow each other.
+        shape: (..., rows, columns) in elements; the leading extents count tiles that follow each other in memory.
     Raises:
-        LayoutError: the columns are not a multiple of a row of the atom, or a swizzled tile's rows not a multiple of 8.
+        LayoutError: the columns are not a multiple of the atom's, or the rows of a swizzled tile not a multiple of 8.
 
     >>> mma_shared_layout("bfloat16", 3, (32, 256))
     ComposeLayout(3, 3, 3, S[(32, 4, 64) : (64, 2048, 1)])
@@ -208,7 +210,7 @@ to G)."""
 
 
 def tmem_datapath_layout(datapath: str, rows: int, cols: int, sub_slab: int = 0) -> TileLayout:
-    """Place of the accumulator element (row, column) in tensor memory, for a data path 'A' to 'G'.
+    """Return the tensor-memory layout of an accumulator (rows, columns) for one of the data paths 'A' to 'G'.
 
     A, D: row r in lane r. C, F: 16 rows in each 32-lane slab, in its lower or (`sub_slab=1`) upper half.
     B, E: the right half of the columns in lanes 64 to 127. G: each quarter of the columns in the next 32 lanes.

@@ -1,17 +1,17 @@
-"""TileLayout: the places of the elements of a tile in a space of named axes, and their copies.
+"""TileLayout: the locations of a tile's elements, and of their copies, in a space of named axes.
 
-A layout is shards, replicas and an offset:
+A layout consists of shards, replicas and an offset:
 
     S[(32, 16) : (1 @ TLane, 1 @ TCol)] + R[4 : 32 @ TLane] + 8 @ TCol
 
-`S[shape : strides]` places each element (row-major: the last extent is the fastest), `R[shape : strides]` repeats the
-tile (here four times, 32 lanes apart), the offset moves all of it. `S[8, 4]` is row-major on the axis `m`.
-`apply` gives the place of an element without the replicas; `places` gives every copy. All numbers count elements along
-their axis.
+`S[shape : strides]` gives the location of each element (row-major: the last extent is the fastest),
+`R[shape : strides]` repeats the tile (here four times, 32 lanes apart), and the offset moves all copies. `S[8, 4]` is
+row-major on the axis `m`. `apply` returns the location of an element without the replicas; `places` returns the
+locations of all copies. All numbers count elements along their axis.
 
 Source: semantics of TVM's TIRx layouts, measured on apache-tvm 0.27.0.
 
-`tile` interleaves an outer and an inner layout dimension by dimension, and `outer_of` recovers the outer one:
+`tile` interleaves an outer and an inner layout dimension by dimension, and `outer_of` recovers the outer layout:
 
     inner (8, 8) : (8, 1), outer (4, 2) : (2, 1)   ->   (4, 8, 2, 8) : (128, 8, 64, 1)
                                                          the outer strides count inner tiles (64 elements)
@@ -46,11 +46,11 @@ Spec = slice | SupportsIndex | Sequence[SupportsIndex]
 
 
 class TileLayout:
-    """Shards (in order), replicas (a set, kept in order) and an offset for each axis. Immutable and hashable.
+    """A layout of shards, replicas (whose order does not matter) and an offset for each axis. Immutable and hashable.
 
     Args:
-        shard: rows of `Iter`, or a TileLayout, which is copied (so that `TileLayout(S[...] + R[...])` works, as on
-            the reference pages).
+        shard: a row of `Iter`; or a TileLayout, which is copied, so that `TileLayout(S[...] + R[...])` works, as on the
+            reference pages.
 
     >>> from cute_py.tmem.axes import TCol, TLane
     >>> from cute_py.tmem.tile_layout import R, S
@@ -86,7 +86,8 @@ class TileLayout:
     # -- building ----------------------------------------------------------------------------------------------------
 
     def __add__(self, other: TileLayout | Offset) -> TileLayout:
-        """Join parts: shards of the left operand, replicas of the right one if it has any, offsets added.
+        """Combine two layouts: the left one's shards, the right one's replicas if it has any, and the sum of the
+        offsets.
 
         As in TIRx, a second `R` replaces the first and a second `S` is ignored.
         """
@@ -95,7 +96,7 @@ class TileLayout:
         return TileLayout(self.shard, self.replica, self.offset + other)
 
     def __eq__(self, other: object) -> bool:
-        """Compare the parts; the order of replicas and offsets of zero do not matter."""
+        """Compare shards, replicas and offsets; the order of replicas is ignored, and so are offsets of zero."""
         if not isinstance(other, TileLayout):
             return NotImplemented
         return self._key() == other._key()
@@ -119,21 +120,21 @@ class TileLayout:
 
     @property
     def extents(self) -> tuple[int, ...]:
-        """Extents of the shards, slowest first."""
+        """The extents of the shards, the slowest first."""
         return tuple(it.extent for it in self.shard)
 
     def size(self) -> int:
-        """Number of elements, replicas not counted."""
+        """Return the number of elements, without replicas."""
         return iters.iteration_count(self.shard)
 
     def apply(
         self, coord: Sequence[int] | int, *more: Sequence[int] | int, shape: Sequence[int] | None = None
     ) -> dict[str, int]:
-        """The place of one element, by axis; replicas are not applied.
+        """Return the location of one element, without replicas, as a mapping from axis names to steps.
 
         Args:
             coord: a coordinate in `shape`, or a flat row-major index; `apply(6, 2)` is `apply((6, 2))`.
-            shape: the extents of the coordinate, by default those of the shards; `apply(coord, shape)` works too.
+            shape: the extents of the coordinate; by default, those of the shards. `apply(coord, shape)` works too.
         Raises:
             CoordinateError: the coordinate does not have the rank of the shape.
 
@@ -151,7 +152,7 @@ class TileLayout:
         return place
 
     def positions(self, axis: Axis | str) -> NDArray[numpy.int64]:
-        """Steps along `axis` of every element, in row-major order: int64 of shape (size,). Replicas not applied."""
+        """Return the steps along `axis` of every element, in row-major order, without replicas: int64 (size,)."""
         name = axis_name(axis)
         start = self.offset.as_dict().get(name, 0)
         if abs(start) >= 1 << 62:
@@ -159,11 +160,12 @@ class TileLayout:
         return iters.walk(self.shard, name) + start
 
     def replica_positions(self, axis: Axis | str) -> NDArray[numpy.int64]:
-        """Steps along `axis` from the tile to each of its copies, including itself: int64 of shape (copies,)."""
+        """Return the steps along `axis` from the tile to each of its copies, including itself: int64 (copies,)."""
         return iters.walk(self.replica, axis_name(axis))
 
     def places(self, axes: Sequence[str]) -> NDArray[numpy.int64]:
-        """Every copy of every element: int64 of shape (size, copies, len(axes)), in steps along each of `axes`."""
+        """Return the location of every copy of every element, in steps along each of `axes`: int64 of shape (size,
+        copies, len(axes))."""
         names = [axis_name(axis) for axis in expect(axes, Sequence, "axes")]  # type: ignore[type-abstract]
         if isinstance(axes, str) or not names:
             raise InvalidTypeError(f"axes must be a sequence of names, at least one; got {given(axes)}")
@@ -171,7 +173,7 @@ class TileLayout:
         return numpy.stack(each, axis=-1)
 
     def span(self, axis: Axis | str | None = None) -> int:
-        """Span of the layout: 1 + the sum of (extent - 1) * stride over shards and replicas + the offset.
+        """Return the span of the layout: 1 + the offset + the sum of (extent - 1) * stride over shards and replicas.
 
         >>> TileLayout([Iter(8, 8, "m"), Iter(8, 1, "m")]).span()
         64
@@ -182,19 +184,18 @@ class TileLayout:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """Every axis that shards, replicas or offsets name, in order of appearance."""
+        """The axes of the shards, replicas and offsets, in order of appearance."""
         named = [it.axis for it in (*self.shard, *self.replica)] + list(self.offset.as_dict())
         return tuple(dict.fromkeys(named))
 
     def is_trivial(self) -> bool:
-        """Whether the layout is the identity on linear memory: element i at i on the axis `m`."""
+        """Return whether the layout is the identity on linear memory: element i has the location i on the axis `m`."""
         return self.canonicalize() == TileLayout([Iter(self.size(), 1, "m")])
 
     # -- algebra -----------------------------------------------------------------------------------------------------
 
     def canonicalize(self) -> TileLayout:
-        """Return the layout of the same function with the fewest shards: extents 1 dropped, neighbours fused, zero
-        offsets dropped.
+        """Return the same function with the fewest shards: drop extents of 1 and offsets of 0, and fuse neighbours.
 
         >>> TileLayout([Iter(128, 16, "m"), Iter(16, 1, "m")]).canonicalize()
         S[2048 : 1]
@@ -204,7 +205,7 @@ class TileLayout:
         return TileLayout(iters.canonicalize(self.shard), replica, AxisSum(moved))
 
     def group(self, shape: Sequence[int]) -> tuple[TileLayout, tuple[int, ...]]:
-        """Split shards so that consecutive runs have the sizes of `shape`; also returns where the runs begin and end.
+        """Split shards to form runs with the sizes in `shape`; return the layout, and where the runs begin and end.
 
         Raises:
             LayoutError: a boundary of the shape falls inside a shard that it does not divide.
@@ -221,7 +222,7 @@ class TileLayout:
         return TileLayout(row, self.replica, self.offset), seps
 
     def group_many(self, shapes: Sequence[Sequence[int]]) -> tuple[TileLayout, tuple[tuple[int, ...], ...]]:
-        """Split shards so that they refine every one of several shapes of the same size, and where each begins.
+        """Split shards to refine all of the shapes; return the layout, and where the dimensions of each shape begin.
 
         Raises:
             LayoutError: the sizes differ, or the boundaries do not nest.
@@ -240,13 +241,13 @@ class TileLayout:
         return refined, tuple(tuple(seps[place] for place in one) for one in places)
 
     def slice(self, shape: Sequence[int], region: Region) -> TileLayout | None:
-        """The layout of a region: `region[d] = (begin, end)` in dimension d of `shape`.
+        """Return the layout of a region: `region[d]` is (begin, end) in dimension d of `shape`.
 
         The result is None if no layout describes the region, because the region cuts the steps of a shard unevenly.
 
         Raises:
             LayoutError: the layout can't be split into these dimensions.
-            CoordinateError: the region leaves the shape or is empty.
+            CoordinateError: the region extends beyond the shape, or is empty.
         """
         extents = _shape(shape)
         ranges = as_ranges(region)
@@ -287,7 +288,7 @@ class TileLayout:
         return TileLayout(tuple(itertools.chain(*(parts[p] for p in perm))), self.replica, self.offset)
 
     def tile(self, outer: TileLayout, outer_shape: Sequence[int], inner_shape: Sequence[int]) -> TileLayout:
-        """Repeat this layout by `outer`, whose strides count tiles (spans of this layout).
+        """Repeat this layout as `outer` arranges it; the strides of `outer` count tiles (spans of this layout).
 
         Args:
             outer_shape, inner_shape: extents of the dimensions of `outer` and of this layout; the result has, in each
@@ -302,13 +303,13 @@ class TileLayout:
         return self._interleave(left, left_shape, right_shape, {})
 
     def _spans(self) -> dict[str, int]:
-        """The span along each axis on which a shard of more than one element moves."""
+        """Return the span along each axis on which a shard of more than one element moves."""
         return {it.axis: self.span(it.axis) for it in canonicalize(self.shard)}
 
     def _interleave(
         self, outer: TileLayout, outer_shape: Sequence[int], inner_shape: Sequence[int], scale: dict[str, int]
     ) -> TileLayout:
-        """Dimension d of the result is dimension d of `outer`, its strides times `scale`, then dimension d of this."""
+        """Interleave by dimensions: dimension d of `outer`, strides times `scale`, then dimension d of this layout."""
         expect(outer, TileLayout, "the outer layout")
         shapes = _shape(outer_shape), _shape(inner_shape)
         if len(shapes[0]) != len(shapes[1]):
@@ -324,7 +325,7 @@ class TileLayout:
         return TileLayout(row, self.replica + outer.replica, self.offset + outer.offset).canonicalize()
 
     def outer_of(self, tiled: TileLayout, tiled_shape: Sequence[int], inner_shape: Sequence[int]) -> TileLayout | None:
-        """The layout `x` with `self.tile(x, ...) == tiled`, or None if this layout is not an inner part of `tiled`."""
+        """Return the `x` with `self.tile(x, ...) == tiled`, or None if this layout is not an inner part of `tiled`."""
         expect(tiled, TileLayout, "the tiled layout")
         shape, inner = _shape(tiled_shape), _shape(inner_shape)
         if len(shape) != len(inner) or any(t % i for t, i in zip(shape, inner, strict=True)):
@@ -353,11 +354,11 @@ class TileLayout:
         return TileLayout(row, rest, AxisSum(tuple(term for term in moved.terms if term.value)))
 
     def pack(self, count: int) -> TileLayout:
-        """Merge `count` neighbouring elements into one.
+        """Merge `count` adjacent elements into one.
 
         Raises:
-            LayoutError: the last shard has fewer than `count` neighbours, or another stride is not a multiple of
-                `count`.
+            LayoutError: the last shard does not have stride 1 and an extent that is a multiple of `count`, or another
+                stride is not a multiple of `count`.
 
         >>> TileLayout([Iter(32, 16, "m"), Iter(16, 1, "m")]).pack(2)
         S[(32, 8) : (8, 1)]
@@ -370,7 +371,7 @@ class TileLayout:
         return TileLayout([*row, Iter(last.extent // count, 1, last.axis)], self.replica, self.offset)
 
     def unpack(self, count: int) -> TileLayout:
-        """Split every element into `count` neighbours along the axis of the last shard.
+        """Split every element into `count` adjacent elements along the axis of the last shard.
 
         >>> TileLayout([Iter(32, 16, "m"), Iter(16, 1, "m")]).unpack(2)
         S[(32, 16, 2) : (32, 2, 1)]
@@ -411,10 +412,10 @@ def _shape(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def as_ranges(region: Region) -> tuple[tuple[int, int], ...]:
-    """A region as pairs of integers.
+    """Convert a region to pairs of integers.
 
     Raises:
-        InvalidTypeError: it is not a sequence of pairs.
+        InvalidTypeError: the region is not a sequence of pairs.
     """
     if not isinstance(region, (tuple, list)):
         raise InvalidTypeError(f"a region must be a sequence of (begin, end), got {given(region)}")
@@ -428,7 +429,7 @@ def as_ranges(region: Region) -> tuple[tuple[int, int], ...]:
 def _index(
     coord: Sequence[int] | int, more: tuple[Sequence[int] | int, ...], shape: Sequence[int] | None, own: tuple[int, ...]
 ) -> int:
-    """The flat row-major index, from the forms that `apply` takes; `own` are the default extents."""
+    """Return the flat row-major index for any form of arguments of `apply`; `own` are the default extents."""
     if len(more) == 1 and isinstance(more[0], Sequence) and shape is None:
         shape = more[0]
         more = ()
@@ -461,14 +462,14 @@ def _build(spec: Spec) -> Row:
 
 
 class _ShardSpec:
-    """`S[shape : strides]` places elements; `S[8, 4]` is row-major on the axis `m`."""
+    """`S[shape : strides]` makes the shards of a layout; `S[8, 4]` is row-major on the axis `m`."""
 
     def __getitem__(self, spec: Spec) -> TileLayout:
         return TileLayout(_build(spec))
 
 
 class _ReplicaSpec:
-    """`R[shape : strides]` repeats a tile; add it to an `S[...]`."""
+    """`R[shape : strides]` makes the replicas of a layout; add it to an `S[...]`."""
 
     def __getitem__(self, spec: Spec) -> TileLayout:
         return TileLayout((), _build(spec))

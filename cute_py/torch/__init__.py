@@ -1,9 +1,11 @@
-"""Formats in PyTorch: operators for torch.compile, and conversions between ScaledTensor and torchao's tensors.
+"""Block-scaled formats in PyTorch: operators for torch.compile, and conversions between ScaledTensor and torchao's
+tensors.
 
-    import torch, cute_py.torch            registers torch.ops.cute_py.quantize and the others
-    from cute_py.torch import quantize     the same, as functions
+    import torch, cute_py.torch            registers torch.ops.cute_py.quantize and the other operators
+    from cute_py.torch import quantize     the operators as functions
 
-This package imports torch only when the user imports it or uses one of these names.
+This package imports torch only when one of these names is first used. The operators are registered then, or when this
+package is imported after torch.
 """
 
 import importlib

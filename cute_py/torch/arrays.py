@@ -1,4 +1,4 @@
-"""Convert PyTorch tensors to numpy arrays and back, without a copy, for every type of the formats.
+"""Convert PyTorch tensors to numpy arrays and back, without a copy, for every element type of the formats.
 
 torch.float8_e4m3fn         ml_dtypes.float8_e4m3fn
 torch.float8_e8m0fnu        ml_dtypes.float8_e8m0fnu
@@ -23,7 +23,7 @@ INSTALL: Final = "pip install torch"
 
 
 def torch_module(feature: str) -> Any:
-    """The module torch.
+    """Return the module torch.
 
     Raises:
         MissingPackageError: PyTorch is not installed.
@@ -32,7 +32,7 @@ def torch_module(feature: str) -> Any:
 
 
 def torch_dtype(name: DTypeLike) -> torch.dtype:
-    """PyTorch's type of this name; e2m1 is `float4_e2m1fn_x2`.
+    """Return PyTorch's type with this name; e2m1 is `float4_e2m1fn_x2`.
 
     Raises:
         InvalidTypeError: PyTorch has no such type.
@@ -46,11 +46,11 @@ def torch_dtype(name: DTypeLike) -> torch.dtype:
 
 
 def as_numpy(tensor: torch.Tensor) -> NDArray[Any]:
-    """View a tensor in host memory as a numpy array of the same memory.
+    """View a tensor in host memory as a numpy array that shares its memory.
 
     Raises:
-        InvalidTypeError: the object is not a tensor, or numpy can't hold its elements. InvalidValueError: the tensor is
-            on a device.
+        InvalidTypeError: the object is not a tensor, or numpy does not support its element type. InvalidValueError: the
+            tensor is on a device.
     """
     torch = torch_module("as_numpy")
     if not isinstance(tensor, torch.Tensor):
@@ -69,10 +69,11 @@ def as_numpy(tensor: torch.Tensor) -> NDArray[Any]:
 
 
 def as_torch(array: NDArray[Any], dtype: DTypeLike | None = None) -> torch.Tensor:
-    """View a numpy array as a tensor of the same memory.
+    """View a numpy array as a tensor that shares its memory.
 
     Args:
-        dtype: the type of the elements, of the same size: 'float4_e2m1fn' for bytes with two elements each.
+        dtype: the element type, which must have the size of the array's elements; 'float4_e2m1fn' for bytes with two
+            elements each.
     """
     torch = torch_module("as_torch")
     if not isinstance(array, np.ndarray):

@@ -1,4 +1,4 @@
-"""Operators of PyTorch: torch.ops.cute_py.quantize, dequantize, convert, gather_rows, scatter_rows_, relayout.
+"""PyTorch operators: torch.ops.cute_py.quantize, dequantize, convert, gather_rows, scatter_rows_, relayout.
 
     quantize(x, "mxfp8()")                          -> (data, scales, tensor_scale)
     dequantize(data, scales, tensor_scale, "mxfp8()", shape, dtype)  -> x
@@ -7,9 +7,9 @@
     scatter_rows_(destination, rows, index)         writes into the destination, as its schema declares
     relayout(x, source, destination)                -> memory in another layout
 
-Pass a format as a string, because graphs can hold strings but not objects. Each operator has a fake implementation, so
-that torch.compile traces it without a break. On a GPU the kernels of `cute.copy` run on PyTorch's current stream, in
-memory of its allocator. No operator has a gradient.
+Pass a format as a string, because graphs can contain strings but not objects. Each operator has a fake implementation,
+so that torch.compile traces it without a graph break. On a GPU, the kernels of `cute.copy` run on PyTorch's current
+stream, in memory from its allocator. No operator has a gradient.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ OPERATORS: Final = {
 
 @functools.cache
 def parsed_layout(text: str) -> Layout | ComposedLayout:
-    """Parse a layout.
+    """Parse the text of a layout.
 
     Raises:
         InvalidValueError: the text is not a layout.
@@ -71,7 +71,7 @@ def parsed_layout(text: str) -> Layout | ComposedLayout:
 
 
 def _kinds(form: Format) -> tuple[Any, Any]:
-    """PyTorch's types of data and scales; packed elements are bytes."""
+    """Return PyTorch's types of data and scales; packed elements are bytes."""
     torch = torch_module("an operator of cute_py")
     return (torch_dtype(form.dtype) if form.number.bits == 8 else torch.uint8), torch_dtype(form.scale_dtype)
 
@@ -80,8 +80,8 @@ def _kinds(form: Format) -> tuple[Any, Any]:
 
 
 def operands_of(scaled: ScaledTensor) -> Triple:
-    """Return (data, scales, tensor scale) of a ScaledTensor as tensors of the same memory; the tensor scale is 1 if it
-    has none."""
+    """Return (data, scales, tensor scale) of a ScaledTensor as tensors that share its memory. The tensor scale is 1 if
+    the ScaledTensor has none."""
     torch = torch_module("operands_of")
     data, scales = _kinds(scaled.format)
     total = 1.0 if scaled.tensor_scale is None else float(scaled.tensor_scale)
@@ -102,7 +102,7 @@ def scaled_of(
     format: Format | str,
     shape: Sequence[int],
 ) -> ScaledTensor:
-    """Make a ScaledTensor of tensors in host memory; it shares their memory if they are contiguous.
+    """Make a ScaledTensor from tensors in host memory; it shares their memory if they are contiguous.
 
     Raises:
         InvalidValueError: the sizes do not fit the format.
@@ -203,8 +203,8 @@ def _on_stream(source: Any, destination: Any, device: torch.device, **options: A
 
 
 def _host_scale(total: torch.Tensor | None, form: Format) -> float | None:
-    """The tensor scale as a number on the host; None if the format has none. The call waits for a scale that is on a
-    device.
+    """Return the tensor scale as a number on the host; None if the format has none. The call waits for a scale that is
+    on a device.
 
     Raises:
         InvalidValueError: rule 'capture': a stream is being captured, and the scale is on a device or must be computed
@@ -219,7 +219,7 @@ def _host_scale(total: torch.Tensor | None, form: Format) -> float | None:
 
 
 def _device_scaled(form: Format, shape: Sequence[int], device: Any) -> tuple[Any, Any]:
-    """Memory for data and scales on a device; padding is 0."""
+    """Allocate data and scales on a device; the padding is 0."""
     torch = torch_module("an operator of cute_py")
     kinds, shapes = _kinds(form), array_shapes(form, shape)
     data = torch.zeros(shapes[0], dtype=torch.uint8, device=device)
@@ -234,14 +234,15 @@ def _view(data: Any, scales: Any, form: Format, total: float | None, shape: Sequ
 
 
 def _scale_of(total: float | None, device: Any) -> torch.Tensor:
-    """The tensor scale as a result on a device; 1 if the format has none."""
+    """Return the tensor scale as a tensor on a device; it is 1 if the format has none."""
     torch = torch_module("an operator of cute_py")
     made: Any = torch.full((), 1.0 if total is None else total, dtype=torch.float32, device=device)
     return made
 
 
 def _device_quantize(x: torch.Tensor, format: str, tensor_scale: torch.Tensor | None) -> Triple:
-    """The host reads a tensor scale that you do not pass, or that is on the device, and waits for it."""
+    """Quantise on a device. The host reads a tensor scale that you do not pass, or that is on the device, and waits for
+    it."""
     form = as_format(format)
     if tensor_scale is None and form.tensor_scale:
         tensor_scale = x.detach().abs().amax().float() / (448.0 * 6.0)
@@ -336,7 +337,8 @@ def register() -> None:
 
 
 def _operators() -> Any:
-    """The registered operators. torch.compile traces an import statement, but not `torch_module`."""
+    """Return the registered operators. It uses an import statement, because torch.compile can trace it, unlike
+    `torch_module`."""
     import torch
 
     return torch.ops.cute_py
@@ -347,7 +349,7 @@ def _text(format: Format | str) -> str:
 
 
 def quantize(x: torch.Tensor, format: Format | str, tensor_scale: torch.Tensor | None = None) -> Triple:
-    """Quantise a tensor to a format: return (data, scales, tensor scale). The tensor scale is 1 if the format has
+    """Quantise a tensor to a format, and return (data, scales, tensor scale). The tensor scale is 1 if the format has
     none."""
     made: Triple = _operators().quantize(x, _text(format), tensor_scale)
     return made
@@ -361,7 +363,7 @@ def dequantize(
     shape: Sequence[int],
     dtype: torch.dtype,
 ) -> torch.Tensor:
-    """Dequantise a tensor in a format: return its numbers, rounded once to a type."""
+    """Dequantise a tensor in a format, and return its values, rounded once to `dtype`."""
     return _operators().dequantize(data, scales, tensor_scale, _text(format), shape, dtype)
 
 
@@ -373,22 +375,23 @@ def convert_scaled(
     destination: Format | str,
     shape: Sequence[int],
 ) -> Triple:
-    """Convert a tensor to another format; if only the order of the scales differs, only the scales move."""
+    """Convert a quantised tensor to another format. If only the order of the scales differs, the data is not
+    changed."""
     made: Triple = _operators().convert(data, scales, tensor_scale, _text(source), _text(destination), shape)
     return made
 
 
 def gather_rows(x: torch.Tensor, index: torch.Tensor, fill: float = 0.0) -> torch.Tensor:
-    """The rows that an index names; -1 gives a row of `fill`."""
+    """Return the rows that an index selects; -1 gives a row of `fill`."""
     return _operators().gather_rows(x, index, fill)
 
 
 def scatter_rows_(destination: torch.Tensor, rows: torch.Tensor, index: torch.Tensor) -> None:
-    """Write rows to the places that an index names; -1 skips a row."""
+    """Replace the rows of the destination that an index selects by `rows`, in place; -1 skips a row."""
     _operators().scatter_rows_(destination, rows, index)
 
 
 def relayout(x: torch.Tensor, source: str, destination: str) -> torch.Tensor:
-    """Copy memory to another layout: x's memory has the layout `source`, and the flat result has the layout
-    `destination`."""
+    """Copy a tensor to another layout: `source` is the layout of x's memory, and `destination` that of the flat
+    result."""
     return _operators().relayout(x, source, destination)

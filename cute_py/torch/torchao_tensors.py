@@ -30,12 +30,13 @@ def _torchao(name: str) -> Any:
 
 
 def to_torchao(scaled: ScaledTensor, dtype: str = "bfloat16") -> torch.Tensor:
-    """Convert a ScaledTensor to torchao's NVFP4Tensor or MXTensor of the same memory.
+    """Convert a ScaledTensor to torchao's NVFP4Tensor or MXTensor, which shares its memory.
 
     Args:
-        dtype: the type of number that the tensor stands for (`orig_dtype`).
+        dtype: the type of the values that the tensor represents (`orig_dtype`).
     Raises:
-        InvalidValueError: torchao does not have the format: other blocks, or an order other than linear and 32_4_4.
+        InvalidValueError: torchao does not support the format: it has other blocks, or an order other than linear and
+            32_4_4.
     """
     torch = torch_module("to_torchao")
     form = scaled.format
@@ -65,7 +66,7 @@ def to_torchao(scaled: ScaledTensor, dtype: str = "bfloat16") -> torch.Tensor:
 
 
 def from_torchao(tensor: torch.Tensor) -> ScaledTensor:
-    """Convert torchao's MXTensor or NVFP4Tensor in host memory to a ScaledTensor of the same memory.
+    """Convert torchao's MXTensor or NVFP4Tensor in host memory to a ScaledTensor that shares its memory.
 
     Raises:
         InvalidTypeError: the tensor has another class. InvalidValueError: the tensor is transposed, or has another
@@ -73,7 +74,7 @@ def from_torchao(tensor: torch.Tensor) -> ScaledTensor:
     """
     kind = type(tensor).__name__
     if kind not in MODULES:
-        raise InvalidTypeError(f"{kind} is not one of torchao's {' and '.join(MODULES)}")
+        raise InvalidTypeError(f"the tensor must be torchao's {' or '.join(MODULES)}, got {kind}")
     ao: Any = tensor
     if not ao.qdata.is_contiguous():
         raise InvalidValueError(
@@ -105,12 +106,12 @@ def _mx(element: Any, order: str) -> Format:
 
 
 def scaled_mm_operands(scaled: ScaledTensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return (data, scale) for torch._scaled_mm, for the product `scaled @ other`. Transpose both for the second
-    operand.
+    """Return (data, scale) for torch._scaled_mm, as the first operand of `scaled @ other`. Transpose both for the
+    second operand.
 
     The supported formats are fp8 with one float32 scale per tensor, (1, 1), or per row, (M, 1), and MXFP8, MXFP4 and
-    NVFP4 with scales in 32_4_4. Data of e2m1 is float4_e2m1fn_x2. The pair does not include a tensor scale: multiply
-    the product by it.
+    NVFP4 with scales in 32_4_4. The type of e2m1 data is float4_e2m1fn_x2. The pair does not include the tensor scale:
+    multiply the product by it.
 
     Raises:
         InvalidValueError: torch._scaled_mm does not support the format.

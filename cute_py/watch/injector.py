@@ -1,4 +1,4 @@
-"""Find, build once and cache the library that the CUDA driver loads into a watched program."""
+"""Find the library that the CUDA driver loads into a watched program, or build and cache it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ INSTALL: Final = "pip install 'cute-py[watch]'"
 
 @dataclass(frozen=True, slots=True)
 class Injector:
-    """The watching library. library: its path, for CUDA_INJECTION64_PATH; cupti: the libcupti that it loads.
+    """The library that watches a program. library: its path, for CUDA_INJECTION64_PATH; cupti: the path of the libcupti
+    that it loads.
 
     >>> Injector(Path("/tmp/libwatch.so"), Path("/usr/lib/libcupti.so")).library.name
     'libwatch.so'
@@ -35,7 +36,7 @@ class Injector:
 
 
 def _places() -> list[Path]:
-    """Folders that may hold CUDA: wheels, then toolkits."""
+    """Folders that may contain CUPTI: NVIDIA's Python wheels first, then CUDA toolkits."""
     spec = importlib.util.find_spec("nvidia")
     wheels = [Path(folder) for folder in (spec.submodule_search_locations or ())] if spec is not None else []
     inside = [path for folder in wheels for path in sorted(folder.glob("*")) if path.is_dir()]
@@ -59,7 +60,7 @@ def find_cupti() -> Path | None:
 
 
 def cache_folder() -> Path:
-    """Directory of the built library: `CUTE_PY_CACHE_DIR`, or a folder in `XDG_CACHE_HOME` or ~/.cache."""
+    """The folder of the built library: `CUTE_PY_CACHE_DIR`, or else a folder in `XDG_CACHE_HOME` or ~/.cache."""
     chosen = os.environ.get("CUTE_PY_CACHE_DIR")
     base = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
     return Path(chosen) if chosen else base / "cute_py" / "watch"
@@ -70,7 +71,7 @@ def _compiler() -> str:
     found = next((path for name in chosen if (path := shutil.which(name)) is not None), None)
     if found is None:
         raise MissingPackageError(
-            "watching needs a C compiler, once",
+            "the first use of watch needs a C compiler",
             {"looked for": " ".join(chosen)},
             hint="install gcc or clang, or set CC",
         )
@@ -78,12 +79,12 @@ def _compiler() -> str:
 
 
 def build_injector(folder: Path | None = None) -> Injector:
-    """Return the watching library; build it with the installed C compiler unless it exists already.
+    """Return the library that watches a program; build it with the installed C compiler if it does not exist yet.
 
     Args:
-        folder: folder of the library; None stands for `cache_folder()`.
+        folder: the folder of the library; None stands for `cache_folder()`.
     Raises:
-        MissingPackageError: no CUPTI, or no C compiler. DeviceError: the compiler refuses the source.
+        MissingPackageError: CUPTI or a C compiler is not installed. DeviceError: the compiler refuses the source.
     """
     cupti = find_cupti()
     if cupti is None:
@@ -107,5 +108,5 @@ def build_injector(folder: Path | None = None) -> Injector:
     except OSError as error:
         raise DeviceError(f"{place}: can't store the watching library here: {error.strerror or error}") from None
     except subprocess.TimeoutExpired:
-        raise DeviceError(f"{compiler} did not end within {BUILD_SECONDS} s") from None
+        raise DeviceError(f"{compiler} did not finish within {BUILD_SECONDS} s") from None
     return Injector(library, cupti)

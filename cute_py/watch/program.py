@@ -1,4 +1,4 @@
-"""Run a program with the watching library, and read the records."""
+"""Run a program with the library that watches it, and read the records."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ HOLDERS: Final = ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH")
 
 
 def environment(injector: Injector, records: Path, base: Mapping[str, str]) -> dict[str, str]:
-    """The environment of the watched program.
+    """The environment variables of the watched program.
 
     Raises:
-        DeviceError: a profiler has its own library there.
+        DeviceError: a profiler already uses the driver's injection hook.
     """
     holder = base.get(HOLDERS[0])
     if holder:
@@ -43,7 +43,7 @@ def environment(injector: Injector, records: Path, base: Mapping[str, str]) -> d
 
 
 class _Tail:
-    """Reads the record files while they grow; a line counts once it is complete."""
+    """Reads the record files while they grow; a line is read once it is complete."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -71,10 +71,11 @@ def watch(
     The program uses this process's standard input, output and error, and runs unchanged.
 
     Args:
-        command: the program and its arguments. live: called with each distinct map when it is first encoded.
+        command: the program and its arguments. live: a function that is called with each distinct map when it is first
+            encoded.
         injector: the library; None: `build_injector()`.
     Returns:
-        (its exit status, or 128 + n if signal n ended it; the recording).
+        (the program's exit status, or 128 + n if signal n ended it; the recording).
     Raises:
         InvalidTypeError, InvalidValueError: `command` is not a command. MissingPackageError, DeviceError: this machine
             can't watch programs.

@@ -1,9 +1,10 @@
-"""Records of the injected library from a running program: calls that encode tensor maps, and kernels that use them.
+"""Read the records that the injected library writes in a running program: calls that encode tensor maps, and kernels
+that use the maps.
 
-One file of JSON lines per process, <pid>.jsonl. A line has a `kind`: "start" (the driver loaded the library), "encode"
-(a call with arguments not seen before in this process), "again" (the same call again, identified by its `key`),
-"launch" (a kernel that takes a map for the first time), "refused" (CUPTI gave no callbacks). Truncated lines, as after
-a crash, are counted and skipped.
+Each process has one file of JSON lines, <pid>.jsonl. A line has a `kind`: "start" (the driver loaded the library),
+"encode" (a call with arguments not seen before in this process), "again" (the same call again, identified by its
+`key`), "launch" (a kernel that takes a map for the first time), "refused" (CUPTI could not be used). Truncated lines,
+such as after a crash, are counted and skipped.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ MAX_FILE: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A kernel that takes a map. parameter: its number, or -1 if the parameters came as one buffer; offset: the
-    position of the map, in bytes from the first parameter; shared_static, shared_dynamic: bytes of the launch."""
+    """A kernel that takes a tensor map as a parameter. parameter: the number of the parameter, or -1 if the parameters
+    were passed as one buffer; offset: the offset of the map in bytes from the first parameter; shared_static,
+    shared_dynamic: bytes of shared memory of the launch."""
 
     kernel: str
     parameter: int
@@ -44,18 +46,18 @@ class Taken:
 
     @property
     def shared(self) -> int:
-        """Bytes of shared memory of a block."""
+        """Bytes of shared memory per block."""
         return self.shared_static + self.shared_dynamic
 
 
 @record
 class WatchedMap:
-    """One distinct call.
+    """One distinct call that encodes a tensor map.
 
-    call: the driver's function. request: its arguments; None if they are not a request (a null pointer, a rank that no
-    map has). result: CUresult, 0 for success. data: the 128 bytes, or b'' if the driver refused the call. module: the
-    file that contains the calling code. count: number of calls; nanoseconds: total time of these calls. kernels: the
-    kernels that use the map.
+    call: the driver's function. request: the arguments of the call; None if they do not form a request (a null pointer,
+    or a rank that no map has). result: the CUresult, 0 for success. data: the 128 bytes, or b'' if the driver refused
+    the call. module: the file that contains the calling code. count: number of calls; nanoseconds: total time of these
+    calls. kernels: the kernels that take the map.
 
     >>> WatchedMap("cuTensorMapEncodeTiled", None, 1, b"").count
     1
@@ -73,8 +75,8 @@ class WatchedMap:
 
 @record
 class Recording:
-    """The record of a program. processes: the processes that initialised CUDA. refusals: reasons why some processes
-    could not be recorded. damaged: number of lines that could not be read.
+    """The record of a program. maps: the distinct calls. processes: the number of processes that initialised CUDA.
+    refusals: reasons why some processes could not be recorded. damaged: number of lines that could not be read.
 
     >>> Recording((), 0).processes
     0
@@ -122,12 +124,12 @@ def _bytes(line: Mapping[str, Any]) -> bytes:
 
 
 def _whole(line: Mapping[str, Any], *names: str) -> bool:
-    """Whether these entries are integers."""
+    """Whether these entries of a line are integers."""
     return all(isinstance(line.get(name), int) and not isinstance(line.get(name), bool) for name in names)
 
 
 class Recorder:
-    """Reads lines as they arrive."""
+    """Collects a recording from the lines of the record files, as they arrive."""
 
     def __init__(self) -> None:
         self.processes = 0
@@ -136,7 +138,8 @@ class Recorder:
         self._calls: dict[tuple[str, str], _Growing] = {}
 
     def read(self, process: str, text: str) -> list[WatchedMap]:
-        """Read one line of a process. Return the map if this line is the first to show it."""
+        """Read one line of a process. Return a list with the map if this line is the first record of it, otherwise an
+        empty list."""
         try:
             parsed = json.loads(text) if len(text) <= MAX_LINE else None
         except (ValueError, RecursionError):
@@ -192,7 +195,7 @@ class Recorder:
         return WatchedMap(call, request, result, data, module, growing.count, growing.nanoseconds, kernels)
 
     def recording(self) -> Recording:
-        """Return all records so far; equal calls of several processes count as one."""
+        """Return the recording of all lines so far. Equal calls of several processes are merged into one."""
         merged: dict[tuple[object, ...], WatchedMap] = {}
         for growing in self._calls.values():
             one = self._map(growing)
@@ -207,7 +210,7 @@ class Recorder:
 
 
 def key_of(one: WatchedMap) -> tuple[str, TensorMap | None, int, bytes, str]:
-    """Key by which equal calls are counted once."""
+    """The key by which equal calls are merged."""
     return one.call, one.request, one.result, one.data, one.module
 
 

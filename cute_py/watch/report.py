@@ -1,5 +1,5 @@
-"""Report on a recording: a description of each distinct map, the rule and fix for refused maps, harmful maps, and
-costs."""
+"""Report on a recording: a description of each distinct map, the broken rule and the fix of each refused map, harmful
+settings, and the cost of encoding."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REPEATED: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class JudgedMap:
-    """A map with its findings. `number` is its place in the report, from 0."""
+    """A map with its findings. `number` is its index in the report, from 0."""
 
     number: int
     watched: WatchedMap
@@ -78,7 +78,7 @@ class JudgedMap:
 
 @record
 class WatchReport:
-    """The maps of a program, judged for `arch`; `notes` names data that could not be recorded.
+    """The maps of a program, judged for the architecture `arch`; `notes` lists what could not be recorded.
 
     >>> WatchReport("sm_90a", ()).maps
     ()
@@ -90,7 +90,7 @@ class WatchReport:
 
     @property
     def found(self) -> tuple[Diagnostic, ...]:
-        """Every finding of every map."""
+        """The findings of all maps."""
         return tuple(one for judged in self.maps for one in judged.found)
 
     def __str__(self) -> str:
@@ -104,7 +104,8 @@ class WatchReport:
         return {"arch": self.arch, "maps": [judged.to_json() for judged in self.maps], "notes": list(self.notes)}
 
     def dump(self, folder: str | Path) -> list[Path]:
-        """Write the 128 bytes of each encoded map as <number>.map, for `cute-py desc`, the emulator and `explain`.
+        """Write the 128 bytes of each encoded map to <number>.map in a folder, for `cute-py desc`, the emulator and
+        `explain`. Return the paths.
 
         Raises:
             FileFormatError: the folder can't be made, or a file can't be written.
@@ -124,7 +125,7 @@ class WatchReport:
 
 
 def _refusal(one: WatchedMap, arch: str) -> list[Diagnostic]:
-    """The rules that a refused request breaks."""
+    """The findings on a call that the driver refused: the rules that its request breaks."""
     if one.request is None:
         return [
             Diagnostic(
@@ -170,7 +171,7 @@ def _judge(one: WatchedMap, arch: str) -> tuple[Diagnostic, ...]:
 
 
 def _too_large(one: WatchedMap) -> list[Diagnostic]:
-    """Kernels whose shared memory can't hold one box."""
+    """Findings on the kernels whose shared memory is smaller than one box."""
     if one.request is None:
         return []
     try:
@@ -190,7 +191,7 @@ def _too_large(one: WatchedMap) -> list[Diagnostic]:
 
 
 def judged_map(number: int, one: WatchedMap, arch: str) -> JudgedMap:
-    """One map with its findings."""
+    """Judge one map, and return it with its findings."""
     return JudgedMap(number, one, _judge(one, arch))
 
 
@@ -200,7 +201,7 @@ def report_on(recording: Recording, arch: str = "sm_90a") -> WatchReport:
     Args:
         arch: the architecture whose rules apply.
     Raises:
-        InvalidTypeError, InvalidValueError: not a recording, or no such architecture.
+        InvalidTypeError, InvalidValueError: `recording` is not a recording, or the architecture does not exist.
 
     >>> print(report_on(Recording((), 0)))
     0 distinct maps in 0 calls, 0 refused

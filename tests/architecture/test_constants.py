@@ -46,6 +46,7 @@ REASONS: dict[tuple[str, str], str] = {
     ("draw", "UNIT = 16"): "bytes of a cell of a picture",
     ("draw", "MOST_COLUMNS = 16"): "columns of a picture",
     ("draw", "MOST_PAIRS = 1 << 20"): "pairs of a picture",
+    ("machine", "HEAP_ALIGNMENT = 16"): "bytes by which malloc aligns",
     ("gpu", "1 <= per_block <= 16"): "tiles of a block",
     ("gpu", "EDGE_THREADS = 256"): "threads of a block",
     ("gpu", "COUNTER_BYTES = 256"): "bytes of a counter, on lines of its own",

@@ -82,7 +82,7 @@ HALVES: dict[str, str] = {
     "cute_py.explanation.rows.calculators": "the arithmetic of the rows, apart from the engine that finds them",
     "cute_py.explanation.tiled_pastes": "one file a kind of text, all read by dispatch",
     "cute_py.gpu.barrier_timeout": "the one module of the executor that may import the emulator",
-    "cute_py.machine.instructions.printing": "what vprintf prints, apart from how calls are made",
+    "cute_py.machine.instructions.library": "what vprintf, malloc and their like do, apart from how calls are made",
     "cute_py.machine.rules.barriers": "the prose of the rules, a table apart from who judges",
     "cute_py.machine.judgement.bars": "one file a judge, all made by judge",
     "cute_py.machine.judgement.descriptors": "one file a judge, all made by judge",

@@ -75,6 +75,12 @@ def traced(call: Callable[[], object], prefix: str) -> tuple[set[str], list[obje
     return files, seen
 
 
+def objects_alive() -> list[object]:
+    """All objects that the collector knows, and those that a command excluded from collection in this process."""
+    gc.unfreeze()
+    return gc.get_objects()
+
+
 def classes_made(call: Callable[[], object], prefix: str, package: str, alive: list[object] | None = None) -> set[str]:
     """Names of the classes of a package of which a call makes an instance.
 
@@ -83,7 +89,7 @@ def classes_made(call: Callable[[], object], prefix: str, package: str, alive: l
 
     `alive` are the objects from before; they are kept, so that no new object gets the identity of one that has gone.
     """
-    alive = gc.get_objects() if alive is None else alive
+    alive = objects_alive() if alive is None else alive
     _, seen = traced(call, prefix)
     wanted = {id(thing) for thing in seen}
     old = {id(thing) for thing in alive if id(thing) in wanted}
@@ -124,7 +130,7 @@ def test_files_passed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_classes_are_concepts() -> None:
     for name in (MAKE, COPY):
         CALLS[name]()
-    alive = gc.get_objects()
+    alive = objects_alive()
     made = {kind for name in (MAKE, COPY) for kind in classes_made(CALLS[name], PACKAGE, "cute_py", alive)}
     listed = concepts(PAGE.read_text(encoding="utf-8"))
     assert unlisted(made, listed) == set(), sorted(made)
@@ -163,7 +169,7 @@ def given_back(thing: object) -> object:
 
 
 def test_the_class_rule_can_fail() -> None:
-    alive = gc.get_objects()
+    alive = objects_alive()
 
     def calls(thing: Callable[[], object]) -> set[str]:
         return classes_made(lambda: given_back(thing()), PACKAGE, "tests", alive)

@@ -72,7 +72,7 @@ def test_fields_are_encoded_and_decoded() -> None:
         (
             lambda: gmma_layout("K_SW127", "half"),
             InvalidValueError,
-            "the swizzle of 'K_SW127' does not exist\n  known : INTER, SW32",
+            "'K_SW127' names an unknown swizzle\n  known : INTER, SW32",
         ),
         (lambda: umma_layout("N_SW128", "half"), InvalidValueError, "'N_SW128'"),
         (lambda: gmma_layout("K_SW128", "hal"), InvalidValueError, "unknown element type 'hal'"),

@@ -155,7 +155,7 @@ def test_questions_of_the_page(port: int, name: str) -> None:
         ({"inputs": {}}, {}, "/answer", 400, "the question must be a JSON object with a tab and its inputs"),
         ({"tab": "x"}, {}, "/answer", 400, "unknown tab 'x'"),
         ({"tab": "tma", "inputs": {"colour": "red"}}, {}, "/answer", 400, "unknown field 'colour'"),
-        ({"tab": "tma", "inputs": {"gmem": 8}}, {}, "/answer", 400, "inputs must be texts by name"),
+        ({"tab": "tma", "inputs": {"gmem": 8}}, {}, "/answer", 400, "inputs must map names to texts"),
         ({"tab": "tma", "part": "all"}, {}, "/answer", 400, "unknown part 'all'"),
         ({"tab": "layout", "inputs": {"layout": "1" * 2001}}, {}, "/answer", 400, "layout has 2001 characters"),
         ({"tab": "layout"}, {}, "/", 404, "the page '/' does not exist"),

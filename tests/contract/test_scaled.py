@@ -176,3 +176,18 @@ def test_a_bad_index_on_the_device_is_recorded_and_nothing_outside_is_read(monke
     assert (record >> 32, record & 0xFFFFFFFF) == (50, 50)
     assert same(got[:50], x)
     assert not got[50:].astype(np.float32).any()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("linear", "32_4_4"), ("32_4_4", "linear"), pytest.param("32_4_4", "8x4", marks=SLOW)]
+)
+@pytest.mark.parametrize("build", [formats.mxfp8, formats.nvfp4, pytest.param(formats.mxfp4, marks=SLOW)])
+def test_scales_change_their_order(build: Any, before: str, after: str) -> None:
+    """Sizes end within a word of four scales, and within the rows of a CTA."""
+    for shape in ((37, 300), (130, 1290)):
+        source = cute.copy(numbers(shape, BF16, False), build(scales=before))
+        want = cute.copy(source, build(scales=after))
+        got = unset(want)
+        run = run_scaled(source, got, schedule="eager")
+        assert run.ok, run.explain()
+        assert same(want, got)

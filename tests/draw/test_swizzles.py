@@ -90,7 +90,7 @@ def test_cells_tell_offset_byte_and_bank() -> None:
             (cute.parse("Sw<2,0,3> o 0 o (4,4):(4,1)"), cute.Layout(4)),
             {},
             InvalidTypeError,
-            "has its own layout inside",
+            "must be omitted, because the composed layout contains a layout",
         ),
     ],
 )

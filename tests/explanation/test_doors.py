@@ -33,6 +33,7 @@ IN_WORDS = {
     "cuda_pastes._error": "options that are listed, without numbers of the text",
     "compiler_pastes._run_copy_atom": "an atom of the table that moves these numbers of values",
     "compiler_pastes._static": "what the run of the operation offers",
+    "compiler_pastes._backtrace": "what the run of the operation offers",
     "compiler_pastes._run_time": "the largest divisor that a box may have",
     "dsl_pastes._computed": "what the reader of the operands offers",
     "dsl_pastes._gemm": "names of functions",

@@ -153,3 +153,18 @@ def test_bad_input() -> None:
     ):
         with pytest.raises(error):
             wrong()
+
+
+@pytest.mark.parametrize("name", [row.name for row in NUMBERS if row.bits <= 8 and not row.is_integer])
+def test_a_float32_is_rounded_once(name: str) -> None:
+    """Every upper half of a float32, with lower halves around each tie, gives the code of the same float64."""
+    upper = np.arange(1 << 16, dtype=np.uint32) << 16
+    bits = upper[:, None] | np.array([0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF], np.uint32)
+    single = bits.reshape(-1).view(np.float32)
+    with np.errstate(invalid="ignore"):
+        double = single.astype(np.float64)
+    modes = ("up", "toward_zero") if name == "ue8m0" else (None,)
+    for rounding in modes:
+        for saturate in (True, False):
+            got, want = (codes(cast(x, name, rounding=rounding, saturate=saturate)) for x in (single, double))
+            assert np.array_equal(got, want)

@@ -215,7 +215,7 @@ def test_every_name_of_an_order_is_explained(name: str) -> None:
 
 
 def test_a_name_of_an_order_that_means_something_else_too() -> None:
-    assert "The F2 view of a layout" in str(cute.explain("linear"))
+    assert "the F2 view of a layout" in str(cute.explain("linear"))
     assert "as a tiler (_8,_4)" in str(cute.explain("8x4"))
 
 

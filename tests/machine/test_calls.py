@@ -168,3 +168,49 @@ def test_recursion_and_virtual_functions_of_cuda(tmp_path: Path) -> None:
     assert out.tolist() == [numbers[n % 12] for n in range(64)]
     assert np.array_equal(areas, np.where(i % 3 != 0, 2 * i * i, 2 * i))
     assert np.array_equal(lists, ordered)
+
+
+HEAP = """.extern .func (.param .b64 r) malloc(.param .b64 n);
+.extern .func free(.param .b64 p);
+"""
+MALLOC = "{ .param .b64 n; .param .b64 r; st.param.b64 [n], SIZE; call.uni (r), malloc, (n); ld.param.b64 %rd5, [r]; }"
+FREE = "{ .param .b64 p; st.param.b64 [p], %rd5; call.uni free, (p); }"
+
+
+@pytest.mark.parametrize("schedule", ["eager", "lazy", 1])
+def test_malloc_and_free(schedule: str | int) -> None:
+    """Each thread has its own bytes, and frees them; null may be freed."""
+    body = f"""{MALLOC.replace("SIZE", "8")} st.u32 [%rd5+4], %r1; bar.sync 0; ld.u32 %r2, [%rd5+4]; {FREE}
+    mov.u64 %rd5, 0; {FREE} st.global.u32 [%rd3], %r2; ret;"""
+    found, out = run(HEAP, body, schedule=schedule)
+    assert not found.diagnostics, found.explain()
+    assert out.tolist() == list(range(64))
+
+
+def test_malloc_without_room_is_null_until_bytes_are_freed() -> None:
+    size = 3 << 20
+    body = f"""setp.ne.u32 %p1, %r1, 0; @%p1 bra DONE; mov.u32 %r2, 0;
+    {MALLOC.replace("SIZE", str(size))} mov.u64 %rd4, %rd5; {MALLOC.replace("SIZE", str(size))}
+    {MALLOC.replace("SIZE", str(size))} setp.eq.u64 %p2, %rd5, 0; selp.u32 %r2, 1, 0, %p2; mov.u64 %rd5, %rd4; {FREE}
+    {MALLOC.replace("SIZE", str(size))} setp.eq.u64 %p2, %rd5, %rd4; @%p2 add.u32 %r2, %r2, 2;
+    DONE: st.global.u32 [%rd3], %r2; ret;"""
+    found, out = run(HEAP, body)
+    assert found.ok, found.explain()
+    assert out[0] == 3
+
+
+def test_free_of_what_malloc_did_not_give() -> None:
+    found, _ = run(HEAP, f"{MALLOC.replace('SIZE', '8')} add.s64 %rd5, %rd5, 4; {FREE} ret;")
+    assert [one.rule for one in found.diagnostics] == ["out of bounds"]
+
+
+def test_reserved_shared_memory() -> None:
+    """Where cooperative groups of several warps keep their words: apart from the variables of the kernel."""
+    body = """.shared .align 4 .b8 s[256]; mov.u32 %r2, %reserved_smem_offset_1; mov.u32 %r3, %reserved_smem_offset_end;
+    mov.u32 %r4, s; shl.b32 %r5, %r1, 2; add.u32 %r2, %r2, %r5; add.u32 %r4, %r4, %r5; st.shared.u32 [%r2], %r1;
+    st.shared.u32 [%r4], %r3; ld.shared.u32 %r6, [%r2]; setp.lt.u32 %p1, %r2, %r3; selp.u32 %r7, 100, 0, %p1;
+    add.u32 %r6, %r6, %r7; st.global.u32 [%rd3], %r6; mov.u32 %r2, %reserved_smem_offset_begin;
+    red.shared.add.u32 [%r2], 1; ret;"""
+    found, out = run("", body)
+    assert not found.diagnostics, found.explain()
+    assert out.tolist() == [n + 100 for n in range(64)]

@@ -141,3 +141,18 @@ def test_multicast_memory_is_refused_with_its_reason() -> None:
     text = kernel("multimem.red.relaxed.sys.global.add.f32 [%at], %fa;")
     with pytest.raises(InvalidValueError, match="multicast memory of several GPUs"):
         cute.run_ptx(text, args=[np.zeros(256, np.uint64)] * 4)
+
+
+@each_of("place", ["row.col.satfinite.s32.s8.u8.s32", "row.col.s32.s8.u8.s32.satfinite"])
+def test_a_product_of_integers_saturates(place: str) -> None:
+    """`.satfinite` stands before the types in the ISA, and behind them in CUTLASS."""
+    body = (
+        "mov.b32 %rd, 0x80000000; .reg .b32 %w<4>; "
+        f"mma.sync.aligned.m16n8k32.{place} {{%w0, %w1, %w2, %w3}}, {{%ra, %ra, %ra, %ra}}, {{%rb, %rb}}, "
+        "{%rd, %rc, %rd, %rc}; mov.b64 %d, {%w0, %w1};"
+    )
+    a, b, c = (np.full(32, word, np.uint64) for word in (0x81818181, 0xFFFFFFFF, 5))
+    out = np.zeros(32, np.uint64)
+    cute.run_ptx(kernel(body, threads=32), args=[a, b, c, out]).raise_for_diagnostics()
+    total = 32 * -127 * 255
+    assert set(out.tolist()) == {0x80000000 | (total + 5) % 2**32 << 32}

@@ -382,3 +382,47 @@ def test_the_alignment_behind_ptr_is_not_that_of_the_parameter() -> None:
     found = cute.run_ptx(text, args=[out, 5, source])
     assert found.ok, found.explain()
     assert out.tolist() == [n + 5 for n in range(32)]
+
+
+GRID_SYNC = """.version 8.7
+.target sm_90a
+.address_size 64
+.entry k(.param .u64 x) .reqntid 32 {
+  .reg .pred %p<3>; .reg .b32 %r<9>; .reg .b64 %rd<9>;
+  mov.u32 %r1, %envreg1; mov.u32 %r2, %envreg2; mov.b64 %rd1, {%r2, %r1};
+  setp.ne.u64 %p1, %rd1, 0;
+  @%p1 bra HAS;
+  trap;
+HAS: ld.param.u64 %rd2, [x]; mov.u32 %r3, %ctaid.x; mov.u32 %r4, %nctaid.x; mul.wide.u32 %rd3, %r3, 4;
+  add.s64 %rd4, %rd2, %rd3; mov.u32 %r5, %tid.x; setp.ne.u32 %p1, %r5, 0;
+  @%p1 bra DONE;
+  st.global.u32 [%rd4], %r3;
+  sub.u32 %r6, 0x80000001, %r4; setp.ne.u32 %p2, %r3, 0; selp.u32 %r6, 1, %r6, %p2;
+  fence.acq_rel.gpu;
+  atom.add.release.gpu.u32 %r7, [%rd1+4], %r6;
+SPIN: ld.acquire.gpu.u32 %r8, [%rd1+4]; xor.b32 %r8, %r8, %r7; setp.ge.s32 %p2, %r8, 0;
+  @%p2 bra SPIN;
+  add.u32 %r3, %r3, 1; rem.u32 %r3, %r3, %r4; mul.wide.u32 %rd3, %r3, 4; add.s64 %rd5, %rd2, %rd3;
+  ld.global.u32 %r8, [%rd5]; mul.wide.u32 %rd6, %r4, 4; add.s64 %rd4, %rd4, %rd6; st.global.u32 [%rd4], %r8;
+DONE: ret;
+}
+"""
+"""The code of `cooperative_groups::this_grid().sync()` between a store and a load of the next CTA's number."""
+
+
+@pytest.mark.parametrize("schedule", ["eager", "lazy", 1])
+def test_a_cooperative_launch(schedule: str | int) -> None:
+    x = np.zeros(80, np.uint32)
+    run = cute.run_ptx(GRID_SYNC, grid=40, args=[x], cooperative=True, schedule=schedule)
+    assert not run.diagnostics, run.explain()
+    assert x.tolist() == [*range(40), *range(1, 40), 0]
+
+
+def test_a_launch_that_is_not_cooperative_has_no_workspace() -> None:
+    run = cute.run_ptx(GRID_SYNC, grid=2, args=[np.zeros(4, np.uint32)])
+    assert [one.rule for one in run.diagnostics] == ["trap"]
+
+
+def test_a_cooperative_launch_must_fit() -> None:
+    with pytest.raises(InvalidValueError, match="can run together"):
+        cute.run_ptx(GRID_SYNC, grid=5000, args=[np.zeros(10000, np.uint32)], cooperative=True)

@@ -153,3 +153,38 @@ E:
     assumed = [one for one in found.scope.not_judged if "the kernel has no fence" in one]
     assert len(assumed) == (0 if fence else 1)
     assert ("not judged: the order that the relaxed or volatile read at line 21" in found.explain()) == (not fence)
+
+
+@each_of("schedule", ["eager", "lazy", 1])
+def test_an_arrival_of_copies_is_a_use_at_its_request(schedule: str | int) -> None:
+    """Threads that copied count down before another thread, which waited for the copies, ends the mbarrier."""
+    text = """.version 8.7
+.target sm_90a
+.address_size 64
+.entry k(.param .u64 x) .reqntid 64 {
+  .reg .pred %p<3>; .reg .b32 %r<5>; .reg .b64 %rd<3>; .shared .align 16 .b8 s[144];
+  mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; mov.u32 %r3, 0;
+  @%p1 mbarrier.init.shared.b64 [s], 32;
+  @%p1 st.shared.u32 [s+8], %r3;
+  bar.sync 0;
+  setp.lt.u32 %p2, %r1, 32;
+  @%p2 bra WAIT;
+  ld.param.u64 %rd1, [x]; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2;
+  shl.b32 %r2, %r1, 2; mov.u32 %r3, s; add.u32 %r2, %r2, %r3;
+  cp.async.ca.shared.global [%r2+-112], [%rd1], 4;
+  cp.async.mbarrier.arrive.noinc.shared.b64 [s];
+  fence.sc.cta;
+  atom.shared.add.acquire.cta.u32 %r4, [s+8], 1;
+  bra END;
+WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [s], 0;
+  @!%p2 bra WAIT;
+  @!%p1 bra END;
+AGAIN: ld.acquire.cta.shared.u32 %r4, [s+8];
+  setp.ne.u32 %p2, %r4, 32;
+  @%p2 bra AGAIN;
+  mbarrier.inval.shared.b64 [s];
+END: ret;
+}
+"""
+    run = cute.run_ptx(text, args=[np.arange(64, dtype=np.uint32)], schedule=schedule)
+    assert run.ok, run.explain()

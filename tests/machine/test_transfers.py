@@ -83,6 +83,19 @@ def test_cp_async_arrives_when_it_is_done(noinc: str, schedule: str | int) -> No
     assert out.tolist() == source.tolist()
 
 
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_cp_async_arrives_at_the_barrier_of_its_own_cta(schedule: str | int) -> None:
+    """The CTAs of a cluster run together, and each exits after its own copies."""
+    body = f"""{START}
+    @%p1 mbarrier.init.shared::cta.b64 [%r20], 64; bar.sync 0; ld.param.u64 %rd4, [from]; add.s64 %rd4, %rd4, %rd2;
+    shl.b32 %r6, %r1, 2; add.u32 %r7, %r22, %r6; cp.async.ca.shared.global [%r7], [%rd4], 4;
+    cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%r20]; {WAIT} {READ} ret;"""
+    source = np.arange(128, dtype=np.uint32) * 3
+    text = program(body, before=SHARED, more=", .param .u64 from")
+    found, _ = run(text, 128, grid=2, cluster=2, rest=[source], schedule=schedule)
+    assert not found.diagnostics, found.explain()
+
+
 def test_bytes_that_cp_async_leaves_out_are_zero() -> None:
     body = f"""{START}
     ld.param.u64 %rd4, [from]; mul.wide.u32 %rd5, %r1, 16; add.s64 %rd4, %rd4, %rd5; shl.b32 %r6, %r1, 4;

@@ -131,7 +131,7 @@ def test_parents_of_one_dimension_are_refused() -> None:
     flat = BlockedEncoding((4,), (32,), (4,), (0,))
     with pytest.raises(InvalidValueError, match="the parent of a dot operand must have at least two dimensions"):
         DotOperandEncoding(0, flat)
-    with pytest.raises(InvalidValueError, match="must be a dimension of a parent of two or more"):
+    with pytest.raises(InvalidValueError, match="must be a dimension of the parent, which must have at least two"):
         SliceEncoding(0, flat)
 
 
@@ -180,8 +180,16 @@ def test_calls_that_make_layouts(text: str, made: Layout) -> None:
         ("(2,3)*4:1", 5, "expected the end of the text"),
         ("((2,3)*4,1):1", 6, r"expected ',' or '\)'"),
         ("make_layout((2,3),(1,2,3))", 0, "shape and stride must be congruent"),
-        ("TiledCopy\n  Tiler_MN: (_0,_8)\n  TiledLayout_TV: _8:_1\n", 22, "expected a tiler of numbers of at least 1"),
-        ("TiledCopy\n  Tiler_MN: (n,_8)\n  TiledLayout_TV: _8:_1\n", 22, "expected a tiler of numbers of at least 1"),
+        (
+            "TiledCopy\n  Tiler_MN: (_0,_8)\n  TiledLayout_TV: _8:_1\n",
+            22,
+            "expected a tiler whose extents are positive numbers",
+        ),
+        (
+            "TiledCopy\n  Tiler_MN: (n,_8)\n  TiledLayout_TV: _8:_1\n",
+            22,
+            "expected a tiler whose extents are positive numbers",
+        ),
     ],
 )
 def test_places_of_refusals(text: str, position: int, said: str) -> None:

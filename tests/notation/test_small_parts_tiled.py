@@ -22,7 +22,7 @@ NO_THREAD = "expected a thread of the tiled operation"
 NO_ATOM = "CuTe has no MMA atom with these layouts"
 FOUR = "expected a layout of (ThrV,ThrM,ThrN,ThrK)"
 NO_TUPLE = "expected a tuple in brackets"
-NO_TILER = "expected a tiler of numbers of at least 1"
+NO_TILER = "expected a tiler whose extents are positive numbers"
 
 
 def with_value(text: str, name: str, value: str) -> str:

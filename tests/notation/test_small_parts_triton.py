@@ -301,9 +301,9 @@ def test_layouts_with_few_or_other_in_dims() -> None:
         "of threads": "register, lane, warp, block",
         "of shared memory": "offset, block",
     }
-    assert refusal(other.attribute) == "this attribute can't express these in dims"
+    assert refusal(other.attribute) == "this attribute supports only the in dims register, lane, warp, block"
     mixed = TritonLayout((("offset", ((1,),)), ("lane", ((1,),))), (("dim0", 2),))
-    assert refusal(mixed.attribute) == "this attribute can't express these in dims"
+    assert refusal(mixed.attribute) == "this attribute supports only the in dims offset, block"
     shared = parse_triton("#ttg.shared_linear<{offset = [[0, 1], [1, 0]]}, alignment = 16>")
     assert shared.attribute(32) == "#ttg.shared_linear<{offset = [[0, 1], [1, 0]]}, alignment = 32>"
     assert refusal(shared.attribute, 0) == "the alignment is 0 bytes; must be 1 to 1048576"
@@ -441,7 +441,9 @@ def test_blocked_encodings() -> None:
     assert refusal(BLOCKED.linear, (0, 8)) == "shape[0] = 0; must be 1 to 4611686018427387904"
 
 
-SHAPES = "; must be (M, N) of mma.sync after ones for batches, or (16, N, K) of wgmma with two"
+SHAPES = (
+    "; must be (M, N) for mma.sync, preceded by a 1 for each batch dimension, or (16, N, K) for wgmma in two dimensions"
+)
 
 
 @pytest.mark.parametrize(
@@ -579,7 +581,10 @@ def test_operands_of_a_dot_product() -> None:
 def test_slices() -> None:
     parent: Any
     for dim, parent in ((2, BLOCKED), (-1, BLOCKED), (0, BlockedEncoding((1,), (32,), (1,), (0,)))):
-        assert refusal(SliceEncoding, dim, parent) == f"dim = {dim}; must be a dimension of a parent of two or more"
+        assert (
+            refusal(SliceEncoding, dim, parent)
+            == f"dim = {dim}; must be a dimension of the parent, which must have at least two"
+        )
     assert SliceEncoding(0, BLOCKED).facts() == [
         "dimension 0 of its parent is removed, as after a reduction along "
         "it: threads that differ along this dimension "

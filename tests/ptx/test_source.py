@@ -164,3 +164,30 @@ def test_the_time_grows_with_the_length_alone() -> None:
                 read_module(HEAD + ".entry k() { " + part * count + " }")
             seconds.append(time.thread_time() - started)
         assert seconds[1] < 60 * seconds[0] + 0.5, part
+
+
+def test_vectors_of_registers() -> None:
+    """`v.y` is a register, `v` alone is all of them, and `rgba` names them too; braces bound the name."""
+    text = """.version 8.7
+.target sm_90a
+.entry k() {
+  .reg .f32 %f<4>; .reg .v2 .f32 m; { .reg .v4 .f32 m, n; mov.f32 m.w, n.g; ld.shared.v4.f32 m, [%f1]; }
+  max.f32 m.x, m.y, %f1; ret;
+}
+"""
+    kernel = read_module(text).functions["k"]
+    inner, load, outer, _ = kernel.instructions
+    assert [one.base for one in inner.operands] == ["m$w$1", "n$y$1"]
+    assert load.operands[0].elements == ("m$x$1", "m$y$1", "m$z$1", "m$w$1")
+    assert [one.base for one in outer.operands] == ["m$x", "m$y", "%f1"]
+    assert {kernel.register_type(name) for name in ("m$y", "m$w$1", "n$x$1")} == {"f32"}
+    assert kernel.register_type("m$z") is None
+
+
+def test_a_range_hides_only_its_own_registers() -> None:
+    text = """.version 8.7
+.target sm_90a
+.entry k() { .reg .f32 %f<40>; { .reg .f32 %f<3>; add.f32 %f2, %f3, %f39; } ret; }
+"""
+    kernel = read_module(text).functions["k"]
+    assert [one.base for one in kernel.instructions[0].operands] == ["%f$1$2", "%f3", "%f39"]

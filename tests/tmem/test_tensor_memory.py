@@ -198,9 +198,9 @@ def test_what_a_warp_reaches() -> None:
         with pytest.raises(TmemError, match=f"warp {warp} reaches lanes"):
             memory.ld(taddr, shape, 1, warp)
     assert memory.ld(32 << 16, "32x32b", 1, 5).shape == (32, 1)
-    with pytest.raises(TmemError, match="half split"):
+    with pytest.raises(TmemError, match="half_split"):
         memory.ld(0, "16x32bx2", 1)
-    with pytest.raises(TmemError, match="half split"):
+    with pytest.raises(TmemError, match="half_split"):
         memory.ld(0, "32x32b", 1, half_split=1)
     with pytest.raises(TmemError, match=r"unknown tcgen05\.ld shape"):
         memory.ld(0, "8x32b", 1)

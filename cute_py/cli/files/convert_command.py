@@ -1,5 +1,5 @@
-"""`cute-py convert`: convert weights of a checkpoint to a block-scaled format, to another one, or back to plain
-numbers."""
+"""`cute-py convert`: convert weights of a checkpoint from plain numbers to a block-scaled format, between such formats,
+or back to plain numbers."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ def register(command: argparse.ArgumentParser) -> None:
 
 
 def _format(options: argparse.Namespace) -> Any:
-    """The format or type for --to and --scales, with the order of scales that the convention stores."""
+    """The format, or the plain element type, that --to and --scales name. A format gets the order of scales that the
+    convention stores."""
     from cute_py.dtypes import as_dtype
     from cute_py.formats.format import parse_format
 

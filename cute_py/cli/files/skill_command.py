@@ -1,4 +1,5 @@
-"""`cute-py skill`: a folder for coding agents, with the commands that answer questions and how to read the answers."""
+"""`cute-py skill`: write a folder for coding agents that lists the commands that answer questions, and explains how to
+read the answers."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ def register(command: argparse.ArgumentParser) -> None:
 
 
 def skill_files() -> dict[str, bytes]:
-    """The content of each file, by its name in the folder. Programs are stored as strings, because they are not modules
-    of this package."""
+    """The text of each file, by its name in the folder. Programs are stored as strings, because they are not modules of
+    this package."""
     root = files("cute_py.cli.files") / "skill"
     found = {"SKILL.md": (root / "SKILL.md").read_bytes()}
     for one in sorted((root / "examples").iterdir(), key=lambda path: path.name):

@@ -1,4 +1,4 @@
-"""Conversion of registers from one thread-value layout to another. Read `convert_tv` first."""
+"""Conversion of registers from one thread-value layout to another. The main module is `convert_tv`."""
 
 from cute_py.copies.registers.convert_tv import RegisterConversion as RegisterConversion
 from cute_py.copies.registers.convert_tv import convert_layout_tv as convert_layout_tv

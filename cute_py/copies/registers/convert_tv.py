@@ -1,17 +1,17 @@
 """Convert registers from one thread-value layout to another, by moves, shuffles or shared memory.
 
-    source        (thread, value) -> element         the element that each value holds before the conversion
-    destination   (thread, value) -> element         the element that each value holds after the conversion
+    source        (thread, value) -> element         the element in each value before the conversion
+    destination   (thread, value) -> element         the element in each value after the conversion
 
-Values lie in a thread's 32-bit registers in order, the first in the low bits: a register holds two values of 16 bits,
-and a value of 64 bits uses two registers. The methods are tried in this order:
+The values of a thread are in consecutive 32-bit registers, the first value in the low bits: a register holds two 16-bit
+values, and a 64-bit value uses two registers. The methods are tried in this order:
 
-1. moves: if every thread already has its elements, and all threads move them in the same way, registers are renamed
-2. shuffles (`lanes`): for a conversion that is linear over F2, if no element leaves its warp
-3. shared memory (`shared`): for all other conversions, and if it takes fewer cycles than shuffles
+1. moves: if every thread already has its elements, and the moves are the same in all threads, registers are renamed
+2. shuffles (`lanes`): if the conversion is linear over F2, and no element leaves its warp
+3. shared memory (`shared`): in all other cases, and if it takes fewer cycles than shuffles
 
-The text of a conversion is PTX from the registers %s0, %s1, ... to %d0, %d1, ...; `run` runs it on emulated warps, and
-`cuda` returns it as a device function.
+The result is PTX that reads the registers %s0, %s1, ... and writes %d0, %d1, ...; `run` executes it on emulated warps,
+and `cuda` returns it as a device function.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class RegisterConversion:
     steps: tuple[ConversionStep, ...]
     cost: ConversionCost
     smem_layout: Layout | ComposedLayout | None = None
-    """Element -> place in the tile, if there is one."""
+    """The layout from an element to its offset in the tile, if there is a tile."""
 
     @property
     def threads(self) -> int:
@@ -83,22 +83,23 @@ class RegisterConversion:
 
     @property
     def registers(self) -> tuple[int, int]:
-        """The numbers of 32-bit registers of a thread, for the source and for the destination."""
+        """The number of 32-bit registers per thread, for (source, destination)."""
         bits = self.dtype.bits
         return tuple(-(-int(size(x[1])) * bits // 32) for x in (self.source, self.destination))  # type: ignore[return-value]
 
     @property
     def ptx(self) -> str:
-        """The instructions from registers %s0, ... to %d0, ...; %base is the shared address of the tile."""
+        """The PTX instructions, which read registers %s0, ... and write %d0, ...; %base is the shared-memory address of
+        the tile."""
         return "\n".join(line for step in self.steps for line in step.ptx)
 
     def run(self, values: ArrayLike) -> Array:
         """Run the conversion on emulated warps.
 
         Args:
-            values: (thread, value) array of the values that each thread holds, of `dtype`.
+            values: array (thread, value) of the values that each thread holds, with the type `dtype`.
         Returns:
-            a (thread, value) array of the destination.
+            an array (thread, value) with the values after the conversion.
         Raises:
             InvalidTypeError: the values have another shape or type.
 
@@ -129,11 +130,11 @@ class RegisterConversion:
         return result
 
     def cuda(self, name: str = "convert") -> str:
-        """The conversion as a device function of CUDA C++: registers in, registers out.
+        """Return the conversion as a CUDA C++ device function that takes and returns registers.
 
         Args:
             name: the name of the function. Its third argument is the shared-memory address of a tile of `cost.bytes`
-                bytes, aligned to 1024; a conversion without a tile does not read it.
+                bytes, aligned to 1024; a conversion without a tile ignores it.
         """
         first, second = self.registers
         body = "\\n\\t".join(line.replace("%", "%%") for step in self.steps for line in step.ptx)
@@ -183,16 +184,17 @@ def convert_layout_tv(
     """Convert registers from one thread-value layout to another.
 
     Args:
-        source, destination: layouts (thread, value) -> index of an element, with the same threads; the source must hold
-            every element of the destination.
+        source, destination: layouts (thread, value) -> index of an element, with the same number of threads; the source
+            must contain every element of the destination.
         dtype: element type of 8, 16, 32 or 64 bits.
         by: `moves`, `shuffles` or `shared memory`; default `moves` if they suffice, otherwise the method with fewer
             cycles.
     Returns:
         the conversion with its steps, cost and PTX.
     Raises:
-        InvalidValueError: the threads differ, the source lacks an element, the type has another width, a thread has too
-            few registers, or the tile does not fit in shared memory; with `by`, the method can't do the conversion.
+        InvalidValueError: the numbers of threads differ, the source lacks an element, the type has another width, a
+            thread has too few registers, or the tile does not fit in shared memory; with `by`, the method can't do the
+            conversion.
         InvalidTypeError: an argument is not a layout of (thread, value).
 
     >>> from cute_py.atom import mma_atom
@@ -253,7 +255,7 @@ def convert_layout_tv(
 
 
 def _table(layout: Layout | ComposedLayout, what: str, kind: DType) -> Array:
-    """(thread, value) -> element."""
+    """Return the array (thread, value) -> element of a layout, after checks of its sizes."""
     if not isinstance(layout, (Layout, ComposedLayout)):
         raise InvalidTypeError(
             f"the {what} must be a layout of (thread, value), got {type(layout).__name__} {given(layout)}"
@@ -290,7 +292,8 @@ def _expect_elements(first: Array, second: Array) -> None:
 
 
 def _moves(first: Array, second: Array) -> list[int] | None:
-    """Value of the destination -> value of the source, if it is the same in every thread."""
+    """For each value of the destination, return the value of the source that it copies, if it is the same in every
+    thread."""
     held = {int(element): value for value, element in reversed(list(enumerate(first[0].tolist())))}
     table = [held.get(element) for element in second[0].tolist()]
     if any(value is None for value in table):
@@ -328,7 +331,7 @@ def _memory(
     second: Array,
     views: tuple[LinearLayout | None, LinearLayout | None],
 ) -> tuple[ConversionText, Layout | ComposedLayout]:
-    """The steps through a tile, and its layout."""
+    """Return the steps of a conversion through a tile in shared memory, and the layout of the tile."""
     threads, count = second.shape
     element = kind.bits // 8
     extent = int(first.max()) + 1

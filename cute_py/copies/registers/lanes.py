@@ -1,20 +1,20 @@
 """Convert registers of a warp from one linear thread-value layout to another by shuffles.
 
-An element has a place x = (lane, value) over F2 in the source, and a place y in the destination; y is a linear function
-of x. A shuffle moves one word of every lane: a set of elements with one in each lane of the source and one in each lane
-of the destination. The cosets of a common complement W of the two spaces of values are such sets. So 2**p words of a
-lane take 2**p rounds, which is the minimum. In round r:
+An element has a position x = (lane, value), a vector over F2, in the source, and a position y in the destination; y is
+a linear function of x. A shuffle moves one word of every lane: a set of elements with exactly one element in each lane
+of the source and one in each lane of the destination. The cosets of a common complement W of the two value spaces are
+such sets. Therefore 2**p words per lane take 2**p rounds, which is the minimum. In round r:
 
-    lane l sends word       r ^ a(l)          a, b, f: linear in the bits of the thread
+    lane l sends word       r ^ a(l)          a, b, f: linear in the bits of the thread index
     lane l receives from    f(l) ^ g(r)
-    lane l keeps it as      r' ^ b(l)         r': the number of the round in the destination
+    lane l keeps it as      r' ^ b(l)         r': the index of the round in the destination
 
-If elements of W stay in their lane, rounds with g(r) = 0 move nothing between lanes and need no shuffle. Elements
+If the elements of W stay in their lanes, rounds with g(r) = 0 move nothing between lanes and need no shuffle. Elements
 narrower than a word travel together if they share a lane on both sides.
 
-Integers represent vectors of F2**n here. Two subspaces of the same dimension have a common complement. Let I be their
-intersection, s and d bases of the rest of each, and c a basis of the part outside their sum: s[i] ^ d[i] and c span a
-common complement.
+Integers represent vectors of F2**n. Two subspaces of the same dimension have a common complement: let I be their
+intersection, let s and d extend a basis of I to bases of the two subspaces, and let c extend a basis of their sum to
+the whole space. Then s[i] ^ d[i] and c span a common complement.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ Vectors = tuple[int, ...]
 
 
 def _eliminated(pairs: Iterable[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[int]]:
-    """Reduce each (vector, label) by the earlier ones; return the remaining rows, and labels of vectors that vanish."""
+    """Reduce each (vector, label) by the earlier rows; return the nonzero rows, and the labels of vectors that become
+    0."""
     rows: list[tuple[int, int]] = []
     vanished = []
     for vector, label in pairs:
@@ -44,7 +45,8 @@ def _eliminated(pairs: Iterable[tuple[int, int]]) -> tuple[list[tuple[int, int]]
 
 
 def coefficients(vector: int, basis: Sequence[int]) -> int | None:
-    """Bits c with `combined(basis, c) == vector` for an independent basis; None if the vector is outside its span.
+    """Return bits c with `combined(basis, c) == vector` for an independent basis; None if the vector is outside its
+    span.
 
     >>> coefficients(6, (4, 1, 2)), coefficients(8, (4, 1, 2))
     (5, None)
@@ -58,7 +60,7 @@ def coefficients(vector: int, basis: Sequence[int]) -> int | None:
 
 
 def intersection(a: Sequence[int], b: Sequence[int]) -> Vectors:
-    """A basis of the intersection of two spaces that are given by bases.
+    """Return a basis of the intersection of two spaces, which are given by bases.
 
     >>> intersection((1, 2), (3, 4))
     (3,)
@@ -68,7 +70,7 @@ def intersection(a: Sequence[int], b: Sequence[int]) -> Vectors:
 
 
 def kernel(basis: Sequence[int], images: Sequence[int]) -> Vectors:
-    """A basis of the kernel of a linear map that is given by the images of a basis.
+    """Return a basis of the kernel of a linear map, which is given by the images of a basis.
 
     >>> kernel((1, 2, 4), (3, 3, 1))
     (3,)
@@ -77,7 +79,7 @@ def kernel(basis: Sequence[int], images: Sequence[int]) -> Vectors:
 
 
 def common_complement(space: Sequence[int], a: Sequence[int], b: Sequence[int]) -> Vectors:
-    """A basis of a common complement of a and b, which have the same dimension, in a space.
+    """Return a basis of a common complement of a and b in a space; a and b must have the same dimension.
 
     >>> common_complement((1, 2), (1,), (2,))
     (3,)
@@ -93,7 +95,8 @@ LANE_BITS = WARP.bit_length() - 1
 
 @dataclass(frozen=True)
 class Sides:
-    """Steps of the bits of thread and value, lowest bit first, in the source and in the destination."""
+    """The offset that each bit of the thread and value index adds (by XOR), lowest bit first, in source and
+    destination."""
 
     source_threads: Vectors
     source_values: Vectors
@@ -105,10 +108,10 @@ class Sides:
 class LanePlan:
     """The rounds of a conversion within warps.
 
-    packed: for each sent word, its source elements, low bits first. select, keep: for each bit of the thread, the
-    number that it adds to the sent word's number and to the kept word's number. lanes, steps: f for each bit of the
-    thread, g for each bit of r. kept: for each number of a kept word, its round if `keep` adds 0. unpacked: for each
-    element of the destination, (kept word, place in the word).
+    packed: for each sent word, its source elements, low bits first. select, keep: for each bit of the thread index, the
+    value that it adds (by XOR) to the index of the sent word and of the kept word. lanes, steps: f for each bit of the
+    thread index, g for each bit of r. rounds: for each index of a kept word, the round that fills it if `keep` adds 0.
+    unpacked: for each element of the destination, (kept word, position in the word).
     """
 
     packed: tuple[tuple[int, ...], ...]
@@ -120,26 +123,26 @@ class LanePlan:
     unpacked: tuple[tuple[int, int], ...]
 
     def step(self, number: int) -> int:
-        """g of a round."""
+        """Return g(r) for round r."""
         return combined(self.steps, number)
 
     @property
     def straight(self) -> bool:
-        """Whether each round is a butterfly shuffle, because f is the identity."""
+        """Whether f is the identity, so that each round is a butterfly shuffle."""
         lane_bits = min(LANE_BITS, len(self.lanes))
         own = tuple(1 << k if k < lane_bits else 0 for k in range(len(self.lanes)))
         return self.lanes == own
 
     @property
     def shuffles(self) -> int:
-        """Number of rounds that move words between lanes."""
+        """The number of rounds that move words between lanes."""
         return sum(1 for r in range(len(self.rounds)) if not self.straight or self.step(r))
 
 
 def plan_lanes(sides: Sides, word_bits: int) -> LanePlan | None:
-    """Plan the rounds; return None if elements change warps or have several places.
+    """Plan the rounds; return None if an element leaves its warp or has several positions.
 
-    word_bits: log2 of the number of elements of a word.
+    word_bits: log2 of the number of elements per word.
     """
     threads = len(sides.source_threads)
     lane_bits, p = min(LANE_BITS, threads), len(sides.source_values)
@@ -164,7 +167,10 @@ def plan_lanes(sides: Sides, word_bits: int) -> LanePlan | None:
 
 
 def _with(matrix: Vectors, shifts: Vectors, p: int, lane_bits: int, together: int, word_bits: int) -> LanePlan | None:
-    """The plan with 2**together elements per word, or None; `matrix`: y -> x, `shifts`: one for each warp bit."""
+    """Make a plan with 2**together elements per word, or return None if there is none.
+
+    `matrix` maps y to x, and `shifts` has one entry per warp bit.
+    """
     axes = tuple(1 << k for k in range(p + lane_bits))
     values, lanes = axes[:p], axes[p:]
     values_y, lanes_y = matrix[:p], matrix[p:]
@@ -231,7 +237,8 @@ def _with(matrix: Vectors, shifts: Vectors, p: int, lane_bits: int, together: in
 
 
 def stages(columns: Sequence[int]) -> list[tuple[int, int]]:
-    """Split an XOR with a linear function of the thread into (mask of thread bits, addend if their parity is odd).
+    """Split an XOR with a linear function of the thread index into pairs (mask of thread bits, value to XOR if their
+    parity is odd).
 
     >>> stages((1, 1, 2))
     [(3, 1), (4, 2)]

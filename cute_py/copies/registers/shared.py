@@ -1,11 +1,12 @@
 """Convert registers of a block from one thread-value layout to another through shared memory.
 
-Every thread stores its values at their places in a tile, all threads wait, and every thread loads its values. If the
-layout is linear over F2, the tile may have a swizzle, and a side may use stmatrix or ldmatrix if its words are parts of
-8x8 matrices whose rows are 16 contiguous bytes. The choice is the combination with the fewest wavefronts. For other
-layouts the elements of the tile stay in order.
+Every thread stores its values in a tile, all threads wait, and every thread loads its new values. If both layouts are
+linear over F2, the tile may have a swizzle, and a side may use stmatrix or ldmatrix if its words are parts of 8x8
+matrices whose rows are 16 contiguous bytes. The combination with the fewest wavefronts is used. For other layouts, the
+tile contains its elements in order.
 
-The address of an access in bytes is  base + (part of the thread ^ part of the values); nonlinear layouts add the parts.
+The byte address of an access is base + (thread offset ^ value offset). For nonlinear layouts, the two offsets are
+added.
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ LANE_BITS: Final = WARP.bit_length() - 1
 
 @dataclass(frozen=True, slots=True)
 class ThreadAccess:
-    """One instruction of every thread.
+    """One load or store instruction, which every thread executes.
 
-    first: number of its first value. values: number of values. offset: bytes that the values add to the thread's
-    address. matrices: 1, 2 or 4 for ldmatrix or stmatrix, 0 for ld or st. transposed: whether it has .trans.
+    first: index of its first value. values: number of values. offset: byte offset of the values, which is combined with
+    the thread's offset. matrices: 1, 2 or 4 for ldmatrix or stmatrix, 0 for ld or st. transposed: whether the
+    instruction has .trans.
     """
 
     first: int
@@ -49,8 +51,8 @@ class ThreadAccess:
 
 @dataclass(frozen=True, slots=True)
 class TiledSide:
-    """The accesses of one side to the tile. columns: bytes that each bit of the thread adds to the address by XOR; None
-    for a nonlinear side, for which modes has (extent, stride in bytes) of the thread."""
+    """The accesses of one side to the tile. columns: the byte offset that each bit of the thread index XORs into the
+    address; None for a nonlinear side, whose `modes` list (extent, stride in bytes) of the thread."""
 
     accesses: tuple[ThreadAccess, ...]
     columns: tuple[int, ...] | None
@@ -59,7 +61,7 @@ class TiledSide:
 
 
 def _plain(threads: Sequence[int], values: Sequence[int], element: int) -> TiledSide:
-    """The side with ld or st; each access is as wide as its first values are contiguous and aligned."""
+    """Plan a side with ld or st. Accesses are as wide as contiguity and alignment of the values permit."""
     rounds, width = linear_wavefronts(threads, values, element, Swizzle(0, 4, 3))
     together = width // element
     accesses = tuple(
@@ -69,7 +71,7 @@ def _plain(threads: Sequence[int], values: Sequence[int], element: int) -> Tiled
 
 
 def _matrices(threads: Sequence[int], values: Sequence[int], element: int, transposed: bool) -> TiledSide | None:
-    """The side with ldmatrix or stmatrix, if each thread's word is its part of a matrix.
+    """Plan a side with ldmatrix or stmatrix; None if a thread's words are not its parts of 8x8 matrices.
 
     Bits 0 and 1 of a lane select the word of a row, and bits 2 to 4 the row. In a transposed matrix, bits 0 and 1 and
     the half of a word select the row, and bits 2 to 4 the half-word of a row.
@@ -98,7 +100,7 @@ def _matrices(threads: Sequence[int], values: Sequence[int], element: int, trans
 
 
 def linear_sides(side: tuple[Sequence[int], Sequence[int]], element: int, swizzle: Swizzle) -> Iterator[TiledSide]:
-    """All ways to move a side's values with a byte swizzle; `side` has the byte columns of thread and value."""
+    """Yield every access plan of a side for a byte swizzle; `side` contains the byte columns of thread and value."""
     threads, values = ([swizzle.of(c) for c in part] for part in side)
     yield _plain(threads, values, element)
     for transposed in (False, True):
@@ -113,10 +115,10 @@ def best_sides(
     element: int,
     bits: int,
 ) -> tuple[Swizzle, TiledSide, TiledSide]:
-    """The byte swizzle and the two sides with the fewest wavefronts; among equals, the fewest instructions.
+    """Choose the byte swizzle and the two sides with the fewest wavefronts; among equals, with the fewest instructions.
 
     Args:
-        writer, reader: byte columns of thread and value. element: bytes of a value. bits: bits of an address in the
+        writer, reader: byte columns of thread and value. element: bytes per value. bits: number of address bits of the
             tile.
     """
     for_both, _, _ = best_swizzle(bits, element, writer, reader)
@@ -133,10 +135,10 @@ def best_sides(
 
 
 def counted_side(modes: tuple[tuple[int, int], ...], values: Array, element: int) -> TiledSide:
-    """The side of a nonlinear layout, with one value per access.
+    """Plan a side with a nonlinear layout, with one value per access.
 
     Args:
-        modes: (extent, stride in bytes) of the thread. values: bytes of each value. element: bytes of a value.
+        modes: (extent, stride in bytes) of the thread. values: byte offset of each value. element: bytes per value.
     """
     lanes = np.zeros(1, np.int64)
     for extent, stride in modes:

@@ -1,7 +1,7 @@
-"""The steps of a conversion of registers as PTX, and their cost.
+"""Emit the steps of a register conversion as PTX, and count their cost.
 
 The source is in registers %s0, %s1, ..., the destination in %d0, %d1, ..., and temporary values in %t and %p registers.
-%base is the shared address of the tile. The thread is %tid.x.
+%base is the shared-memory address of the tile, and %tid.x the thread index.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LANES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class ConversionStep:
-    """One step: a sentence about it, and its PTX."""
+    """One step of a conversion: its description and its PTX."""
 
     kind: Literal["move", "select", "shuffle", "store", "wait", "load"]
     text: str
@@ -32,11 +32,12 @@ class ConversionStep:
 
 @dataclass(frozen=True, slots=True)
 class ConversionCost:
-    """Cost of a conversion: instructions of each thread, and shared memory of the block.
+    """Cost of a conversion: instructions per thread, and shared-memory use of the block.
 
-    moves: prmt, shifts and addresses; renaming a register costs nothing. selects: selp. shuffles: shfl.sync. stores,
-    loads: instructions. wavefronts: wavefronts of all warps in shared memory. bytes: bytes of the tile. cycles: cycles
-    of an otherwise idle SM: one for a wavefront or a shuffle of a warp, half a cycle for any other instruction.
+    moves: prmt, shift and address instructions; renaming a register costs nothing. selects: selp. shuffles: shfl.sync.
+    stores, loads: shared-memory instructions. wavefronts: shared-memory wavefronts of all warps. bytes: size of the
+    tile. cycles: cycles on an otherwise idle SM: one for a wavefront or for a warp's shuffle, half a cycle for any
+    other instruction of a warp.
     """
 
     moves: int = 0
@@ -54,7 +55,7 @@ class ConversionCost:
 
 
 class ConversionText:
-    """Builder of the PTX of all steps: names of free registers, and the cost of the steps."""
+    """Builder of the PTX of all steps; it also allocates register names and counts the cost."""
 
     def __init__(self) -> None:
         self.count: collections.Counter[str] = collections.Counter()
@@ -71,7 +72,7 @@ class ConversionText:
         self.cost[counts] += 1
 
     def total(self, warps: int, tile_bytes: int = 0) -> ConversionCost:
-        """Cost for a block of this many warps."""
+        """Return the cost for a block of this many warps."""
         c = self.cost
         others = c["moves"] + c["selects"]
         cycles = c["wavefronts"] + warps * (c["shuffles"] + others / 2)
@@ -79,13 +80,14 @@ class ConversionText:
         return ConversionCost(**{name: c[name] for name in names}, bytes=tile_bytes, cycles=cycles)
 
     def step(self, kind: Any, text: str) -> None:
-        """Close a step with the lines emitted since the last one; do nothing if there are none."""
+        """Make a step of the lines emitted since the last step; do nothing if there are none."""
         if self.lines:
             self.steps.append(ConversionStep(kind, text, tuple(self.lines)))
             self.lines = []
 
     def thread_function(self, columns: Sequence[int], thread: str) -> str | None:
-        """Emit the XOR of the columns at the set bits of the thread, and return its register; None if it is 0."""
+        """Emit code that XORs the columns of all set bits of the thread index, and return its register; None if all
+        columns are 0."""
         found: str | None = None
         bit = 0
         while bit < len(columns):
@@ -111,7 +113,8 @@ class ConversionText:
         return found
 
     def swapped(self, names: list[str], columns: Sequence[int], thread: str) -> list[str]:
-        """Registers in the order n ^ f, f the XOR of the columns at the thread's bits: two selects for each pair."""
+        """Permute registers: register n becomes register n ^ f, where f is the XOR of the columns of the thread index's
+        set bits. Each pair takes two selects."""
         for mask, step in stages(columns):
             part, predicate = self.new(), self.new("p")
             self.emit(f"and.b32 {part}, {thread}, {mask};")
@@ -126,7 +129,7 @@ class ConversionText:
         return names
 
     def gathered(self, pieces: Sequence[tuple[str, int]], bits: int) -> str:
-        """Gather the elements (register, place) into one register, low bits first."""
+        """Pack the elements (register, position) into one register, low bits first."""
         size = bits // 8
         bytes_of = [(name, place * size + k) for name, place in pieces for k in range(size)]
         names = list(dict.fromkeys(name for name, _ in bytes_of))
@@ -158,7 +161,7 @@ class ConversionText:
 
 
 def in_order(table: Sequence[int], bits: int) -> ConversionText:
-    """Moves by a table, destination value -> source value, that all threads share."""
+    """Emit moves by a table destination value -> source value, which is the same for all threads."""
     text, per = ConversionText(), max(1, 32 // bits)
     words = max(1, bits // 32)
     for register in range(-(-len(table) // per) * words):
@@ -179,7 +182,7 @@ def _listed(table: Sequence[int]) -> str:
 
 
 def shuffled(plan: LanePlan, bits: int, count: int) -> ConversionText:
-    """The rounds of a plan as PTX. bits: width of an element, at most 32."""
+    """Emit the rounds of a plan as PTX. bits: width of an element, at most 32."""
     text, per = ConversionText(), 32 // bits
     thread = text.new()
     text.emit(f"mov.u32 {thread}, %tid.x;")
@@ -226,11 +229,11 @@ def shuffled(plan: LanePlan, bits: int, count: int) -> ConversionText:
 def through_memory(
     store: TiledSide, load: TiledSide, bits: int, threads: int, count: int, warp: bool
 ) -> ConversionText:
-    """Stores, a wait, and loads.
+    """Emit stores to shared memory, a wait, and loads.
 
     Args:
-        bits: width of an element. threads: number of participating threads. count: values of the destination. warp:
-            whether no element leaves its warp, so that each warp waits only for itself.
+        bits: width of an element. threads: number of participating threads. count: number of values per thread of the
+            destination. warp: whether no element leaves its warp, so that each warp waits only for itself.
     """
     text = ConversionText()
     thread = text.new()
@@ -272,7 +275,8 @@ def _said(side: TiledSide, verb: str, bits: int) -> str:
 
 
 def _thread_address(text: ConversionText, side: TiledSide, thread: str) -> str:
-    """The register of the thread's part of an address; it includes the base if values are added, not XORed."""
+    """Return the register with the thread's part of an address; it includes the base if value offsets are added, not
+    XORed."""
     if side.columns is not None:
         found = text.thread_function(side.columns, thread)
         if found is None:
@@ -298,7 +302,8 @@ def _thread_address(text: ConversionText, side: TiledSide, thread: str) -> str:
 
 
 def _xors(side: TiledSide) -> bool:
-    """Whether offsets of values and of threads share a bit, so that addresses need an XOR instead of an addition."""
+    """Whether value offsets and thread offsets have a common bit, so that an XOR instead of an addition must combine
+    them."""
     touched = 0
     for column in side.columns or ():
         touched |= column
@@ -315,7 +320,7 @@ def _address(text: ConversionText, side: TiledSide, thread: str, access: ThreadA
 
 
 def _registers(access: ThreadAccess, bits: int, prefix: str) -> list[str]:
-    """Whole registers that an access moves; empty if it moves a part of a register."""
+    """Return the registers that an access moves completely; empty if it moves only a part of a register."""
     if access.values * bits < 32:
         return []
     return [f"{prefix}{n}" for n in range(access.first * bits // 32, (access.first + access.values) * bits // 32)]
@@ -348,7 +353,8 @@ def _store(text: ConversionText, access: ThreadAccess, address: str, bits: int, 
 def _load(
     text: ConversionText, access: ThreadAccess, address: str, bits: int, guard: str
 ) -> dict[int, tuple[str, int]]:
-    """Load values: value -> (register, place in it); for more than 32 bits, word -> register."""
+    """Emit a load; return value -> (register, position in it), or word -> (register, 0) for values of more than 32
+    bits."""
     names = [text.new() for _ in _registers(access, bits, "")]
     if access.matrices:
         text.emit(f"ld{_matrix(access)} {{{', '.join(names)}}}, {address};", "loads")

@@ -1,1 +1,2 @@
-"""Copies that compute: casts, formats and rows by an index, on the host and on a device."""
+"""Copies that change values or select rows: casts, conversions between formats, gathers and scatters of rows, on the
+host and on a device."""

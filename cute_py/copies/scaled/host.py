@@ -201,7 +201,7 @@ def _copy_elements(source: Operand, destination: Operand) -> None:
 
 
 def _into_layout(source: Operand | ScaledTensor, destination: Operand, options: ScaledOptions) -> ScaledCopyResult:
-    """Copy into an operand with a layout: compute the elements, and write them where the layout says."""
+    """Copy into an operand with a layout: compute the elements, and write each one at its offset in the layout."""
     made = _elements(destination, "destination")
     result = scaled_copy(source, made, "host", **options)
     _copy_elements(made, destination)
@@ -308,10 +308,10 @@ def _taken(source: NDArray[Any], index: NDArray[np.int64], fill: float | None) -
 
 
 def fill_value(fill: float | None, dtype: np.dtype[np.generic]) -> NDArray[np.generic]:
-    """`fill` in the type of an array, without axes: rounded, and saturated if the type has no infinity.
+    """Return `fill` as an array of zero dimensions, rounded to a type, and saturated if the type has no infinity.
 
     Raises:
-        InvalidValueError: the type counts whole numbers, and does not have this one.
+        InvalidValueError: the type is an integer type that can't represent `fill`.
 
     >>> fill_value(1e9, number("e4m3").dtype.numpy).item(), fill_value(None, np.dtype(np.int32)).item()
     (448.0, 0)
@@ -494,7 +494,7 @@ def _into_array(
     masked: NDArray[np.bool_] | None,
     fill: float | None,
 ) -> ScaledCopyResult:
-    """masked: the rows of a ScaledTensor that hold `fill`, exactly."""
+    """Copy into a plain array. masked: the rows of a ScaledTensor source that get exactly `fill`."""
     if isinstance(source, ScaledTensor):
         values = dequantized(source, destination.dtype)
         if masked is not None:

@@ -53,7 +53,7 @@ class ScaledWork:
 
     @property
     def places(self) -> dict[str, ArrayView]:
-        """Every view, by the name of its pointer in the parameter block."""
+        """All views, by the names of their pointers in the parameter block."""
         found = {**self.views, **self.indices}
         for i, (data, scales) in enumerate(self.outputs):
             found[f"data {i}"] = data
@@ -63,7 +63,8 @@ class ScaledWork:
 
 
 def memory_view(array: Any) -> ArrayView:
-    """The view of an array. PyTorch may not export its one-byte types, so their memory is viewed as bytes."""
+    """Return the view of an array. Some versions of PyTorch do not export one-byte float types, so their memory is
+    viewed as bytes."""
     kind = type(array)
     if kind.__module__.partition(".")[0] == "torch" and str(getattr(array, "dtype", "")).startswith("torch.float8"):
         torch = sys.modules["torch"]

@@ -54,6 +54,9 @@ DEQUANTISED_BITS: Final = 8
 """The number of vectors of a lane that dequantises is this number divided by the bits of an element. Kernels that write
 more than they read lose speed with each further vector (half a byte to two bytes without arithmetic: 94.8, 92.6 and
 87.2 % of a memcpy with 2, 4 and 8 vectors, NVIDIA H200)."""
+KEPT_BITS: Final = 2 * DEQUANTISED_BITS
+"""`DEQUANTISED_BITS` of copies that change only the order of scales. With 1 or 4 vectors, MXFP8 takes 1 to 2 % more
+time than with 2."""
 FEW_TILES: Final = 4 * MULTIPROCESSORS
 """Below this number of blocks, a lane has only one vector, so that more multiprocessors have work."""
 
@@ -84,8 +87,8 @@ class MatrixSide:
 
 @dataclass(frozen=True, slots=True)
 class RowIndex:
-    """An index of rows. rows, into: whether it names rows of the source, or of the destination. count: number of
-    entries. width: bytes of an entry."""
+    """An index of rows. rows: whether it selects rows of the source. into: whether it selects rows of the destination.
+    width: bytes of an entry. masked: the value of the elements of masked rows, as 32 bits."""
 
     rows: bool = False
     into: bool = False
@@ -157,7 +160,11 @@ def _leaves(tree: Any) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Scales:
-    """Scales of a side: block (0 for all), digits, extents in blocks, and whether four scales are adjacent bytes."""
+    """The scales of a side of a copy.
+
+    block: rows and columns of a block; 0 for all. digits: the map to the index of a scale. extents: numbers of blocks.
+    words: whether each four adjacent blocks have their scales in one word. split: see `OutputKind`.
+    """
 
     block: tuple[int, int]
     digits: Digits
@@ -206,7 +213,7 @@ def scales_of(form: Format, shape: tuple[int, int], exchanged: bool, alignment: 
 
 
 def _four_bytes(digits: tuple[tuple[int, int], ...], block: int) -> bool:
-    """Whether the number of blocks is a multiple of four, and blocks 4 i to 4 i + 3 are the bytes of one word."""
+    """Whether the number of blocks is a multiple of four, and each word holds the scales of four consecutive blocks."""
     below, found = 1, 0
     for size, step in digits:
         if below < block:
@@ -263,9 +270,10 @@ def _steps(digits: Digits | None) -> tuple[int, ...]:
 
 
 def totals(side: MatrixSide) -> tuple[float, ...]:
-    """The total, its reciprocal, the gain, a sixth of it, its reciprocal, and the largest magnitude of a usual block.
+    """Return six float32 factors of a side: its tensor scale, 1 / tensor scale, the gain, gain / 6, 1 / gain, and the
+    largest magnitude of a usual block.
 
-    They are float32, as in `quantized`. For a usual block, the divisions that give the scale stay among normal numbers,
+    They are rounded as in `quantized`. For a usual block, the divisions that give the scale stay among normal numbers,
     the scale is at most 448, and its elements are at most 6.5 after the division by the scale.
     """
     one = np.float32(1)
@@ -318,9 +326,10 @@ def plan_scaled(
         return _rows(source, outputs, scales, (m, k), index)
     if index.rows or index.into:
         raise refused(
-            "rows selected by an index with blocks of several rows, or transposed", "blocks along rows: block=(1, 32)"
+            "rows selected by an index if a block has several rows or the output is transposed",
+            "blocks along rows: block=(1, 32)",
         )
-    if KIND_BITS[source.kind] < 16:
+    if KIND_BITS[source.kind] <= 8:
         raise refused(f"a transposed cast of {source.kind}", "sources of float32, bfloat16 or float16")
     return _tile(source, outputs, scales, (m, k))
 
@@ -340,9 +349,9 @@ def _expect_blocks(blocks: Sequence[tuple[int, int]]) -> None:
             names = " x ".join("all" if side == 0 else str(side) for side in (rows, columns))
             raise refused(
                 f"blocks of {names} elements",
-                f"1 x {', '.join(map(str, WIDTHS))} or all, as many x 1, and "
+                f"blocks of 1 x n or n x 1 elements, where n is {', '.join(map(str, WIDTHS))}; of 1 x all; or of "
                 + ", ".join(f"{a} x {b}" for a, b in SQUARES)
-                + "; blocks along a column, or of the whole tensor, need two passes",
+                + " (one scale per column or per tensor takes two passes)",
             )
 
 
@@ -394,6 +403,12 @@ def _aligned(source: MatrixSide, access: int) -> bool:
     return source.pitch % access == 0 and source.alignment % access == 0
 
 
+def _least_padding(width: int, unit: int, counts: Sequence[int]) -> int:
+    """The number of units of columns for one CTA that computes the fewest columns beyond the last; the first one if
+    several do."""
+    return min(counts, key=lambda count: -(-width // (count * unit)) * count)
+
+
 def _rows(
     source: MatrixSide,
     outputs: Sequence[MatrixSide],
@@ -414,13 +429,14 @@ def _rows(
         kind = _output_kind(one, scale, source.by_columns, min(16, access * KIND_BITS[one.kind] // 8), keeps)
         kinds.append(replace(kind, words=kind.words and not index.into))
     split = any(kind.split and kind.words for kind in kinds)
-    across = next((a for a in (1, 2) if width <= a * LANES * ROW_ELEMENTS), 4)
+    across = _least_padding(width, LANES * ROW_ELEMENTS, (4, 2, 1))
     slots = 8 // across * 4
-    items = max(1, min(MOST_ITEMS, (DEQUANTISED_BITS if dequantises else 32) // bits)) if len(outputs) == 1 else 1
+    together = DEQUANTISED_BITS if dequantises else KEPT_BITS if scaled_source is not None else 32
+    items = max(1, min(MOST_ITEMS, together // bits)) if len(outputs) == 1 else 1
     wide = across * LANES * ROW_ELEMENTS
     if -(-width // wide) * -(-height // slots) < FEW_TILES * items:
         items = 1
-    columns = next(c for c in (4, 2, 1) if c <= items and (c == 1 or width >= c * wide))
+    columns = _least_padding(width, wide, [count for count in (4, 2, 1) if count <= items])
     down = items // columns
     while split and slots * down > TILE:
         down //= 2
@@ -487,7 +503,7 @@ def _dequantised(
     if turned or any(o.format is not None for o in outputs):
         raise refused(
             "a dequantised source that is transposed, or quantised again, in one pass",
-            "a destination stored as the data is (pass its .T for transposed data); or two copies",
+            "a destination stored in the order of the data (pass its .T for transposed data), or two copies",
         )
     if index.into:
         raise refused("dequantised rows scattered by an index", "rows= of the source, or two copies")
@@ -514,7 +530,7 @@ def _kept(
     second = scales_of(other, output.shape, source.by_columns, output.scale_alignment)
     if turned or first.block[0] != 1 or first.block[1] not in WIDTHS:
         raise refused(
-            f"other orders of scales for blocks of {form.block}{', transposed' if form.transposed else ''}",
+            f"a change of the order of scales for {'transposed ' if form.transposed else ''}blocks of {form.block}",
             "blocks of 16, 32, 64 or 128 along a row",
         )
     into = replace(_output_kind(source, first, source.by_columns, 16), rule="none")

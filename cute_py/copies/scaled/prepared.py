@@ -50,7 +50,7 @@ T = TypeVar("T")
 class IndexRecord:
     """Device memory in which a kernel records the position of the first out-of-range index.
 
-    It holds the minimum of place << 32 | entry; all ones means that every entry was a row, or -1.
+    The 64-bit record is the minimum of position << 32 | entry. All ones mean that each entry was a row number or -1.
     """
 
     def __init__(self, device: Device) -> None:
@@ -65,7 +65,7 @@ class IndexRecord:
         """Wait for the stream, raise an error if an entry was not a row, and clear the record.
 
         Raises:
-            InvalidValueError: an entry was not a row; the rule is 'row_index', and the text has the first such place.
+            InvalidValueError: an entry was not a row; the rule is 'row_index', and the message has its position.
         """
         (found,) = struct.unpack("<Q", bytes(self.buffer.read(stream=stream)))
         if found == NOTHING:
@@ -220,7 +220,7 @@ def _as_the_host_copies(
     destination: ArrayLike | ScaledTensor | tuple[ScaledTensor, ...],
     options: Mapping[str, T],
 ) -> bool:
-    """Whether the host's copy of the same operands changes no byte of the destination."""
+    """Whether a copy of the same operands on the host would leave every byte of the destination unchanged."""
     held: Any = {name: _on_host(value) for name, value in options.items()}
     given = _on_host(source)
     for one in destination if isinstance(destination, tuple) else (destination,):

@@ -1,1 +1,1 @@
-"""The known messages as data, the engine that finds them, and the calculators of their changes."""
+"""The known messages as data, the code that finds them in text, and the functions that compute their changes."""

@@ -1,8 +1,8 @@
-"""Changes that need arithmetic: functions of the numbers in a message, by their name in a row.
+"""Functions that compute a change from the numbers in a message; a row of a table names its function.
 
-A calculator takes the groups of a row's pattern, as integers (0 for a group that is not a number), and returns an
-`Offer`: the text of the change, and a function that makes the changed object. `offers.passes_check` decides whether
-the change is shown. None means that there is no change to offer.
+A calculator takes `n`, the groups of a row's pattern as integers (0 for a group that is not a number). It returns an
+`Offer`: the text of the change, and a function that makes the changed object. `offers.passes_check` then decides
+whether the change is shown. A calculator returns None if there is no change to offer.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ Numbers = Sequence[int]
 
 
 class Offer(NamedTuple):
-    """A change that may be offered.
+    """A change that is offered if its object passes `passes_check`.
 
     Attributes:
         text: the printed text of the change.
-        make: makes the changed object for `passes_check`: a tensor map, or True if the numbers meet the rule, else
-            None.
+        make: a function that makes the changed object for `passes_check`: a tensor map, or True if the numbers meet the
+            rule, else None.
     """
 
     text: str
@@ -28,12 +28,12 @@ class Offer(NamedTuple):
 
 
 def _up(n: int, unit: int) -> int:
-    """The next multiple of a unit."""
+    """Round up to a multiple of `unit`."""
     return -(-n // unit) * unit
 
 
 def _where(holds: bool) -> Callable[[], object]:
-    """Return a function that gives True if the numbers meet the rule, else None."""
+    """Return a function that returns True if `holds`, else None, for changes that make no object."""
     return lambda: holds or None
 
 
@@ -41,7 +41,8 @@ def _where(holds: bool) -> Callable[[], object]:
 
 
 def _map(box: int, bits: int = 8, swizzle: int = 0, stride: int = 0, other: int = 1) -> Callable[[], object]:
-    """A tensor map with this innermost box, an outer box, and an outer stride in bytes; None for an unknown width."""
+    """Return a function that makes a tensor map with the innermost box extent `box`, the outer extent `other` and the
+    outer stride in bytes; it returns None for an unknown width."""
 
     def make() -> object:
         from cute_py.tma.descriptor.request import TensorMapTiled  # imports its package, which the text does not need
@@ -59,7 +60,7 @@ def _map(box: int, bits: int = 8, swizzle: int = 0, stride: int = 0, other: int 
 
 
 def wider_block(n: Numbers) -> Offer:
-    """Last block dimension of 16 bytes, from (elements, bytes per element)."""
+    """Offer a last block dimension of at least 16 bytes. `n`: (elements, bytes per element)."""
     width = n[1] or 1
     least = -(-16 // width)
     text = f"use a last block dimension of at least {least}: {least} elements x {width} bytes = {least * width} bytes"
@@ -67,7 +68,7 @@ def wider_block(n: Numbers) -> Offer:
 
 
 def fitted_box_row(n: Numbers) -> Offer | None:
-    """Innermost box as a multiple of 16 bytes, from (elements, bits per element)."""
+    """Offer an innermost box extent that is a multiple of 16 bytes. `n`: (elements, bits per element)."""
     edge, bits = n[:2]
     if not bits or bits > 128:
         return None
@@ -77,7 +78,7 @@ def fitted_box_row(n: Numbers) -> Offer | None:
 
 
 def span_of_elements(n: Numbers) -> Offer | None:
-    """Innermost box of one span, from (bytes of the swizzle, elements, bits per element)."""
+    """Offer an innermost box extent of one swizzle span. `n`: (bytes of the swizzle, elements, bits per element)."""
     span, _, bits = n[:3]
     if not bits or span not in _SWIZZLES:
         return None
@@ -90,7 +91,7 @@ _SWIZZLES: Final = {32: 1, 64: 2, 128: 3}
 
 
 def box_part(n: Numbers) -> Offer:
-    """Largest divisor of a box extent that a map can hold, from (mode, elements)."""
+    """Offer the largest divisor of a box extent that a tensor map can encode. `n`: (mode, elements)."""
     mode, edge = n[:2]
     part = next(k for k in range(256, 0, -1) if edge % k == 0)
     make = _map(part) if mode == 0 else _map(16, other=part)
@@ -98,7 +99,7 @@ def box_part(n: Numbers) -> Offer:
 
 
 def padded_stride(n: Numbers) -> Offer | None:
-    """Stride that is a multiple of the unit, from (mode, bytes, unit)."""
+    """Offer a stride padded to a multiple of the unit. `n`: (mode, bytes, unit)."""
     if not n[2]:
         return None
     padded = _up(n[1], n[2])
@@ -106,7 +107,7 @@ def padded_stride(n: Numbers) -> Offer | None:
 
 
 def padded_row(n: Numbers) -> Offer | None:
-    """Row that is a multiple of the unit, from (matrix, unit, rows, elements per row)."""
+    """Offer a row padded to a multiple of the unit. `n`: (matrix, unit, rows, elements per row)."""
     if not n[1]:
         return None
     padded = _up(n[3], n[1])
@@ -117,18 +118,21 @@ def padded_row(n: Numbers) -> Offer | None:
 
 
 def smaller_block(n: Numbers) -> Offer:
-    """Number of bytes to save, from (requested bytes, available bytes)."""
+    """Offer fewer stages or a smaller block, with the number of bytes to save. `n`: (requested bytes, available
+    bytes)."""
     return Offer(f"use fewer stages or a smaller block: {n[0] - n[1]} bytes less", _where(n[0] > n[1] > 0))
 
 
 def fewer_staged_bytes(n: Numbers) -> Offer:
-    """Number of bytes to save in a collective of CUTLASS."""
+    """Offer fewer stages or a smaller tile in a CUTLASS collective, with the number of bytes to save. `n`: (requested
+    bytes, available bytes)."""
     text = f"use fewer stages (StageCount<n> instead of Auto) or a smaller tile: {n[0] - n[1]} bytes less"
     return Offer(text, _where(n[0] > n[1] > 0))
 
 
 def fewer_stages(n: Numbers) -> Offer:
-    """Number of bytes to save on the GPUs with the most and the least shared memory, from (requested bytes)."""
+    """Offer fewer stages or smaller tiles, with the number of bytes to save on the GPUs with the most and the least
+    shared memory. `n`: (requested bytes,)."""
     from cute_py.tma.descriptor.limits import GPUS  # imports its whole package, which other rows do not need
 
     over = [(n[0] - row.block_shared_memory_bytes, row.name) for row in (GPUS["sm_90"], GPUS["sm_120"])]
@@ -137,7 +141,7 @@ def fewer_stages(n: Numbers) -> Offer:
 
 
 def own_target(n: Numbers) -> Offer:
-    """Compiler option for the GPU's own target, from (number of the architecture, or 0)."""
+    """Offer the compiler option for the GPU's own target. `n`: (number of the architecture or 0,)."""
     if not n[0]:
         text = "compile for the GPU's own target: -arch=sm_90a (sm_100a, sm_103a, sm_120a), not sm_90 or an older PTX"
         return Offer(text, _targets("sm_90a", "sm_100a", "sm_103a", "sm_120a"))
@@ -146,7 +150,7 @@ def own_target(n: Numbers) -> Offer:
 
 
 def _targets(*names: str) -> Callable[[], object]:
-    """The table of architectures, which refuses an unknown name."""
+    """Return a function that looks up architectures by name, and refuses an unknown name."""
 
     def make() -> object:
         from cute_py.targets import architecture
@@ -157,7 +161,7 @@ def _targets(*names: str) -> Callable[[], object]:
 
 
 def listed_target(n: Numbers) -> Offer:
-    """Replacement for wgmma and tcgen05 on a GPU that lacks them, from (number of the architecture)."""
+    """Offer a replacement for wgmma and tcgen05 on a GPU that lacks them. `n`: (number of the architecture,)."""
     if n[0] // 10 == 12:
         text = "use the warp-level operations: MmaF16BF16Op, MmaSM120BlockScaledOp of cute.nvgpu.warp"
         return Offer(text, _where(True))
@@ -176,12 +180,13 @@ def _bytes_of(bits: int) -> int:
 
 
 def _are_copied(bits: int) -> Callable[[], object]:
-    """Whether one operation can move this many bits: 8 to 256, a power of two."""
+    """Return a function that checks whether one copy operation can move this many bits: a power of two from 8 to
+    256."""
     return _where(bits in (8, 16, 32, 64, 128, 256))
 
 
 def matrix_rows(n: Numbers) -> Offer:
-    """Rows that ldmatrix and stmatrix need, from (known bits, bits per row)."""
+    """Offer rows as ldmatrix and stmatrix need them. `n`: (known bits, bits per row)."""
     need = _bytes_of(n[1])
     text = (
         f"make each row {need} contiguous bytes: use K-major tiles unchanged and MN-major ones with transpose=True. "
@@ -191,7 +196,8 @@ def matrix_rows(n: Numbers) -> Offer:
 
 
 def aligned_values(n: Numbers) -> Offer:
-    """Required order of a thread's values, from (known bits, bits that one operation moves)."""
+    """Offer the order of a thread's values that a vectorised copy needs. `n`: (known bits, bits that one operation
+    moves)."""
     have, need = n[:2]
     narrower = f". Or use a copy of {have} bits (num_bits_per_copy={have})" if have in (32, 64) and have < need else ""
     text = (
@@ -203,7 +209,7 @@ def aligned_values(n: Numbers) -> Offer:
 
 
 def assumed_alignment(n: Numbers) -> Offer:
-    """Alignment to declare in CuTe DSL, from (bits that one operation moves)."""
+    """Offer the alignment to declare in CuTe DSL. `n`: (bits that one operation moves,)."""
     text = (
         f"use from_dlpack(x, assumed_align={n[0] // 8}) and strides that are known multiples of it "
         f"(mark_compact_shape_dynamic(divisibility=...), cute.assume), or copy fewer than {n[0]} bits at once"
@@ -212,20 +218,20 @@ def assumed_alignment(n: Numbers) -> Offer:
 
 
 def instruction_extent(n: Numbers) -> Offer:
-    """Nearest N of an instruction, from (N)."""
+    """Offer the N rounded up to a multiple of 8, from 8 to 256. `n`: (N,)."""
     extent = min(max(_up(n[0], 8), 8), 256)
     return Offer(f"N = {extent}, or another multiple of 8 up to 256", _where(extent > 0 and extent % 8 == 0))
 
 
 def instruction_rows(n: Numbers) -> Offer:
-    """M of one instruction, from (one M, the other M, the requested M)."""
+    """Offer an M that an instruction supports. `n`: (first supported M, second supported M, requested M)."""
     rows = n[0] if n[2] <= n[0] else n[1]
     text = f"use M = {rows}: pad a smaller tile, and issue several instructions for a larger one"
     return Offer(text, _where(rows in n[:2] and rows > 0))
 
 
 def instruction_depth(n: Numbers) -> Offer:
-    """Number of instructions, from (K of an instruction, K of the tile)."""
+    """Offer the number of instructions for a tile. `n`: (K of an instruction, K of the tile)."""
     depth, tile = n[:2]
     count = -(-tile // max(depth, 1))
     text = f"use K = {depth} here, and issue {count} instructions, one for each k of A[None, None, k]"
@@ -233,7 +239,8 @@ def instruction_depth(n: Numbers) -> Offer:
 
 
 def divisibility(n: Numbers) -> Offer:
-    """Divisor that holds, and the size that fits the declared one, from (size, mode, declared divisor)."""
+    """Offer a divisor that divides the size, or a padded size that the declared divisor divides. `n`: (size, mode,
+    declared divisor)."""
     size, _, declared = n[:3]
     divisor, padded = math.gcd(size, declared), _up(size, declared) if declared else 0
     holds = declared > 0 and size > 0 and size % divisor == 0 and padded % declared == 0
@@ -244,7 +251,8 @@ def divisibility(n: Numbers) -> Offer:
 
 
 def count_of_scales(n: Numbers) -> str:
-    """Explain the difference between the expected and the actual number of scales by the padding."""
+    """Explain the difference between the expected and the actual number of scales, usually by the padding. `n`:
+    (expected, actual)."""
     want, have = n[:2]
     if have == want:
         return "this number is right: compare the number of the other operand, the types and the swizzles"

@@ -1,8 +1,8 @@
-"""The rows of known messages, and the engine that finds them.
+"""The rows of known messages, and the functions that find them in text.
 
-The TOML files beside this module hold the rows. A row has the pattern of a text (`pattern`), the program that prints
-it, its rule, its meaning (`text`) and a change that works (`change`); if the change needs arithmetic, `calculator`
-names the function of `calculators.py` that computes it, and `note` a function that compares the numbers.
+The TOML files beside this module contain the rows. A row has the pattern of a message (`pattern`), the program that
+prints it, its rule, its meaning (`text`) and a change that works (`change`). If the change needs arithmetic,
+`calculator` names the function of `calculators.py` that computes it. `note` names a function that compares the numbers.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Row:
     Attributes:
         pattern: a regular expression; a blank stands for any white space, because compilers and logs wrap lines.
         messages: whole messages, as an alternative to a pattern; `*` stands for any text.
-        program: the program that prints it; empty if the text around the message decides.
+        program: the program that prints it; empty if the text around the message identifies the program.
         rule: the id of a rule of tensor maps, or another name.
-        text, change: the meaning, and a change that works; `{0}` is the first group of the pattern.
-        calculator: the function of `CALCULATORS` that makes the change from the groups, as numbers.
-        note: the function of `NOTES` that adds a line to the meaning, from the groups, as numbers.
-        operands: the reader of operands that compares them or runs the operation.
+        text, change: the meaning, and a change that works; `{0}` stands for the first group of the pattern.
+        calculator: the function in `CALCULATORS` that computes the change from the groups as numbers.
+        note: the function in `NOTES` that computes another line of the meaning from the groups as numbers.
+        operands: the name of the reader that compares the operands or runs the operation on them.
         source: the source of the rule; name: its name in a list of rules.
     """
 
@@ -53,23 +53,23 @@ class Row:
     name: str = ""
 
     def finds(self, text: str) -> Iterator[re.Match[str]]:
-        """Yield the first `MOST_MATCHES` matches in a text."""
+        """Yield the first `MOST_MATCHES` matches in `text`."""
         for count, match in enumerate(compiled(self.pattern).finditer(text), 1):
             yield match
             if count == MOST_MATCHES:
                 return
 
     def says(self, match: re.Match[str]) -> str:
-        """Meaning of the text, with the groups of a match filled in."""
+        """The meaning of the message, with the groups of a match filled in."""
         return self.text.format(*[group or "" for group in match.groups()])
 
     def noted(self, match: re.Match[str]) -> str:
-        """Return the note on the numbers of a match, or an empty text if the row has none."""
+        """Return the note on the numbers of a match, or an empty string if there is none."""
         numbers = _numbers(match) if self.note else None
         return "" if numbers is None else NOTES[self.note](numbers)
 
     def changed(self, match: re.Match[str]) -> str:
-        """Changes that work, from the groups of a match; empty if there are none."""
+        """The change that works, with the groups of a match filled in; an empty string if there is none."""
         groups = [group or "" for group in match.groups()]
         if self.calculator:
             numbers = _numbers(match)
@@ -86,7 +86,8 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
 
 
 def _numbers(match: re.Match[str]) -> list[int] | None:
-    """The groups of a match as numbers, 0 for text; None if a number is too large to compute with."""
+    """The groups of a match as integers, with 0 for a group that is not a number; None if a number is too large to
+    compute with."""
     groups = [group or "" for group in match.groups()]
     numbers = [int(group) if _NUMBER.fullmatch(group) else 0 for group in groups]
     return numbers if all(abs(n) < LARGEST for n in numbers) else None
@@ -109,14 +110,14 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 @functools.cache
 def tables(name: str) -> dict[str, list[dict[str, Any]]]:
-    """The tables of a file of rows, as TOML has them."""
+    """The parsed tables of a TOML file of rows."""
     file = resources.files("cute_py.explanation.rows").joinpath(f"{name}.toml")
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
 @functools.cache
 def rows(name: str, table: str = "row") -> tuple[Row, ...]:
-    """The rows of a file in their order; if two rows match a text, the first applies."""
+    """The rows of a file, in the order of the file; if two rows match a text, the first one applies."""
     return tuple([Row(**{**row, "messages": tuple(row.get("messages", ()))}) for row in tables(name)[table]])
 
 
@@ -130,12 +131,12 @@ def reasons(table: str) -> dict[str, Reason]:
 
 
 def first_of(name: str, text: str) -> Row | None:
-    """The first row of a file whose pattern is in a text."""
+    """The first row of a file whose pattern matches in `text`; None if no row does."""
     return next((row for row in rows(name) if compiled(row.pattern).search(text)), None)
 
 
 def found(text: str, known: Sequence[Row]) -> Iterator[tuple[Row, re.Match[str]]]:
-    """(row, match) of every known text in a text, row after row."""
+    """Yield (row, match) for every message in `text` that a row of `known` matches, row by row."""
     for row in known:
         for match in row.finds(text):
             yield row, match

@@ -1,9 +1,9 @@
-"""Compare the number of scales that an error text expects with the sizes of the product.
+"""Compare the numbers of scales in an error message with the sizes of the matrix product.
 
     scales of (M, K), V elements per scale, in 32_4_4:   round_up(M, 128) * round_up(ceil(K / V), 4)
 
-A text names the expected and the actual number. Each belongs to certain sizes; the sizes in the text decide which of
-the two numbers is right.
+A message has the expected and the actual number of scales. Each number corresponds to certain sizes of the product; the
+sizes in the pasted text decide which of the two numbers is right.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ _THIRTY_TWO: Final = re.compile(r"mxfp|\bMX\b|ue8m0|1x32|block(?:_?size)?\s?[=:]
 
 @dataclass(frozen=True, slots=True)
 class ScaleCounts:
-    """The lines about two numbers of scales.
+    """The result of comparing the expected and the actual number of scales.
 
     Attributes:
-        meaning: the sizes that each number belongs to, and the number for the sizes of the text.
+        meaning: lines with the sizes that each number corresponds to, and with the right number for the sizes in the
+            text.
         padded: whether the actual number already includes padding.
-        expected: False if the sizes of the text need another number than the expected one, which padding can't give.
-        sizes: the sizes that were read, as 'M = 384, K = 1024'. places: (begin, end) of each.
+        expected: False if the sizes in the text need another number than the expected one, so that padding can't help.
+        sizes: the sizes that were read, as 'M = 384, K = 1024'. places: (begin, end) of each size in the text.
     """
 
     meaning: tuple[str, ...]
@@ -46,7 +47,7 @@ class ScaleCounts:
 
 
 def scale_counts(text: str, match: re.Match[str]) -> ScaleCounts:
-    """Judge the expected and the actual number of scales, the first two groups of a match in a text."""
+    """Judge the expected and the actual number of scales, which are the first two groups of a match in `text`."""
     want, have = int(match[1]), int(match[2])
     found = {one["name"]: one for one in _SIZE.finditer(text)}
     name = "N" if "scale_b" in match[0] and "scale_a" not in match[0] else "M"
@@ -97,7 +98,7 @@ def _of_padding(have: int) -> Iterator[str]:
 
 
 def _tiles(count: int) -> str:
-    """The padded sizes that a number of scales belongs to."""
+    """One line with the padded sizes that a number of scales corresponds to."""
     if count % TILE or not count:
         return f"no sizes have {count} scales in this order: they come in tiles of {TILE}"
     tiles = count // TILE
@@ -113,7 +114,7 @@ def _divisors(number: int) -> list[int]:
 
 
 def _others(want: int, rows: int, depth: int, block: int, name: str) -> Iterator[str]:
-    """The sizes that an expected number belongs to, with one of the two sizes kept."""
+    """Lines with the sizes that an expected number corresponds to, if either M (or N) or K keeps its value."""
     if want % TILE:
         yield _tiles(want)
         return

@@ -1,4 +1,4 @@
-"""Read the refusal of a scaled product by PyTorch: compare the operands that it got with each recipe that it lists.
+"""Read PyTorch's error for a scaled matrix product, and compare the operands with each recipe that the message lists.
 
     Invalid scaling configuration.
     - For <recipe> scaling, a and b should be <type>, scales should be <type>, scale_a should be (<rows>, <columns>) ...
@@ -39,7 +39,7 @@ _SCALES: Final = ("scale_a", "scale_b")
 
 @dataclass(frozen=True, slots=True)
 class ScaleOrMatrix:
-    """A tensor that the product got. An empty type, and strides of None, are unknown."""
+    """A tensor argument of the product, as the message prints it. An empty type, and strides of None, are unknown."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -48,7 +48,8 @@ class ScaleOrMatrix:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A recipe of the message: the types of data and scales, the shapes or counts, and the layout of the scales."""
+    """One recipe that the message lists: the types of data and scales, and the shapes or counts and the layout of the
+    scales."""
 
     name: str
     data: str
@@ -63,7 +64,7 @@ class Recipe:
         return {"1x32": 32, "1x16": 16}.get(self.name.rpartition(" ")[2], 0)
 
     def takes(self, got: dict[str, ScaleOrMatrix]) -> bool:
-        """Whether the types match; a type that only one side names always does."""
+        """Whether the types of the operands match the recipe. A type that is unknown on either side matches."""
         types = {name: one.dtype.lower() for name, one in got.items() if one.dtype}
         return all(
             kind.startswith(self.data) if name in "ab" else kind == (self.scales or kind)
@@ -71,7 +72,7 @@ class Recipe:
         )
 
     def refuses(self, name: str, got: ScaleOrMatrix) -> Iterator[str]:
-        """Find what is wrong with a tensor of scales."""
+        """Yield the reasons why a tensor of scales does not fit the recipe."""
         count, want, shape = prod(got.shape), self.counts.get(name), self.shapes.get(name)
         if want is not None and count != want:
             difference = f"{want - count} are missing" if count < want else f"{count - want} are too many"
@@ -82,7 +83,7 @@ class Recipe:
             yield f"{name} has the strides {got.strides}; {self.name} needs it {self.layout}"
 
     def lies_right(self, got: ScaleOrMatrix) -> bool:
-        """Whether the strides are those of the recipe's layout. Modes of extent 1 may have any stride."""
+        """Whether the strides of a tensor match the recipe's layout. A mode of extent 1 may have any stride."""
         if got.strides is None or not self.layout:
             return True
         rows, columns = row_major(got.shape), row_major(got.shape[::-1])[::-1]
@@ -104,7 +105,7 @@ def _recipe(text: str) -> Recipe | None:
 
 
 def read_scaled_products(text: str) -> list[Reading]:
-    """Read the message, if it lists its recipes and the operands that it got."""
+    """Read the message, if it lists the recipes and the operands."""
     begin = text.find(_MESSAGE)
     middle = text.find("Got ", begin, begin + _LONGEST) if begin >= 0 else -1
     if middle < 0:
@@ -139,6 +140,10 @@ def _judged(recipes: list[Recipe], got: dict[str, ScaleOrMatrix], span: tuple[in
         wrong = Diagnostic("scale_types", text=f"no recipe has these types: {types}", source=_SOURCE)
         return Reading(kind, *span, [f"recipes: {wanted}"], [wrong])
     chosen = min(fitting, key=lambda one: len(_broken(one, got)))
+    if _broken(chosen, got) and (blocks := _blocks(recipes, got)):
+        listed = f"the message lists {'; '.join(one.name for one in recipes)}, and no recipe for such blocks"
+        wrong = Diagnostic("scale_configuration", text=f"the scales belong to {blocks}; {listed}", source=_SOURCE)
+        return Reading(kind, *span, [f"{name} {got[name].shape}" for name in _SCALES], [wrong], [_NEWER])
     meaning = [f"types: {types}" if types else "the text has no types, so only shapes were compared"]
     meaning.append(f"recipes with these types: {'; '.join(one.name for one in fitting)}")
     if len(fitting) > 1:
@@ -157,12 +162,33 @@ def _judged(recipes: list[Recipe], got: dict[str, ScaleOrMatrix], span: tuple[in
     return Reading(kind, *span, meaning, broken, changes, missing)
 
 
+_NEWER: Final = (
+    "use a PyTorch whose message lists BlockWise1x128 and BlockWise128x128 (CUDA 12.9 or newer); under torch.compile, "
+    "compare with eager mode, because the checks of the compiler learned these recipes later"
+)
+
+
+def _blocks(recipes: list[Recipe], got: dict[str, ScaleOrMatrix]) -> str:
+    """The blocks of 128 elements along K that the shapes of the scales fit, if no recipe has blocks; else ''."""
+    rows = next((one.shapes for one in recipes if set(one.shapes) == set(_SCALES)), None)
+    a, b = got["scale_a"].shape, got["scale_b"].shape
+    if rows is None or len(a) != 2 or len(b) != 2 or any("1x" in one.name or "128" in one.name for one in recipes):
+        return ""
+    m, n = rows["scale_a"][0], rows["scale_b"][1]
+    if a[0] != m or a[1] < 2 or b[0] != a[1]:
+        return ""
+    if b[1] == n:
+        return "blocks of 1 x 128 of A and of B"
+    return "blocks of 1 x 128 of A and of 128 x 128 of B" if b[1] == -(-n // 128) else ""
+
+
 def _broken(recipe: Recipe, got: dict[str, ScaleOrMatrix]) -> list[str]:
     return [line for name in _SCALES for line in recipe.refuses(name, got[name])]
 
 
 def _candidates(recipe: Recipe, got: dict[str, ScaleOrMatrix]) -> Iterator[tuple[str, Change]]:
-    """(a change, what it makes if that has the number of scales, the shape and the strides of the recipe)."""
+    """Yield (text of a change, function that makes the changed object). The function returns None if the object does
+    not have the number of scales, the shape and the strides of the recipe."""
     for name in _SCALES:
         one, want = got[name], recipe.counts.get(name)
         if recipe.block and want is not None and len(one.shape) == 2 and prod(one.shape) != want:

@@ -1,6 +1,6 @@
-"""Technical terms that are not names of this library: the meaning of each, and where to read more.
+"""Technical terms that are not names of this library, with their meaning and where to read more.
 
-The lookup uses the whole text, which may be a question: "bank conflicts", "TV-layout", "what is a tiler?".
+The whole string must be a term, or a question about one: "bank conflicts", "TV-layout", "what is a tiler?".
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ LONGEST_QUESTION: Final = 120
 
 
 def asked(text: str) -> str:
-    """Subject of a question; any other text is returned unchanged.
+    """The subject of a question; any other string is returned unchanged.
 
     >>> asked("What is a bank conflict?"), asked("what does 1@0 mean"), asked("(4,8):(8,1)")
     ('bank conflict', '1@0', '(4,8):(8,1)')
@@ -81,12 +81,12 @@ def asked(text: str) -> str:
 
 
 def key(text: str) -> str:
-    """The letters and digits of a text, in lower case."""
+    """The letters and digits of a string, in lower case."""
     return "".join(c for c in text.lower() if c.isalnum())
 
 
 def spellings(text: str) -> list[str]:
-    """The keys under which a word may be listed: its own, its singular, and those of its other spellings.
+    """The keys under which a term may be listed: its own, those of its singular, and those of its synonyms.
 
     >>> spellings("Bank conflicts"), spellings("OOB")
     (['bankconflicts', 'bankconflict'], ['oob', 'outofbounds'])
@@ -97,7 +97,7 @@ def spellings(text: str) -> list[str]:
 
 
 def word_of(text: str, *tables: Mapping[str, Reason]) -> tuple[str, Reason] | None:
-    """Find the row of a word, in this table or in the others."""
+    """Find the (name, row) of a term, in this table or in `tables`; None if no table has it."""
     if len(text) > LONGEST_QUESTION or text.endswith("."):  # `tma.` is the start of a name
         return None
     for wanted in spellings(text):

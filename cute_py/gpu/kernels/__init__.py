@@ -1,1 +1,1 @@
-"""The kernels, as CUDA C++ sources with all sizes folded."""
+"""The kernels, as CUDA C++ sources in which sizes are compile-time constants."""

@@ -1,8 +1,9 @@
-"""The one-shot copy: a grid of blocks, each of which moves a few tiles and ends.
+"""The one-shot copy kernel: a grid of blocks, each of which moves a few tiles and ends.
 
-The hardware starts blocks in order, so the range of addresses that the whole GPU touches at a time stays narrow, and no
-tiles are left over at the end. This copy is faster below about 128 MiB, where a ring does not amortise its start. One
-thread of a block works: it issues all loads, prefetches the map of the stores, and stores each tile when it arrives.
+The hardware starts blocks in order, so the GPU accesses a narrow range of addresses at any time, and all SMs finish at
+about the same time. This kernel is faster than the ring below about 128 MiB, because it starts faster. A single thread
+of each block works: it issues all loads, prefetches the tensor map of the stores, and stores each tile when it has
+arrived.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_once(
 
 
 def tile_functions(load: CopyOp, store: CopyOp, walk: TileWalk) -> str:
-    """Device functions that all copies of whole tensors share: the tail, and loads and stores of one tile."""
+    """Return device functions that all copies of whole tensors share: for the tail, and for loads and stores of one
+    tile."""
     coordinates = ", ".join(walk.expressions("tile"))
     return _TILES % {"load": load.name, "store": store.name, "coordinates": coordinates}
 
@@ -76,7 +78,8 @@ AWAITING: Final = 16 * 2**20
 
 
 def stage_bytes(window_bytes: int) -> int:
-    """Shared memory of one stage: the tile's window rounded up to 1024 bytes, where every swizzle pattern starts."""
+    """Return the shared memory of one stage: the tile's window, rounded up to 1024 bytes, because every swizzle pattern
+    starts at a multiple of 1024."""
     return -(-window_bytes // 1024) * 1024
 
 
@@ -92,7 +95,7 @@ def copy_once(
     reduction: str | None = None,
     pad_shared: int = 0,
 ) -> KernelSource:
-    """The one-shot copy of the tiles of `walk`; blocks = ceil(tiles / per_block).
+    """Make the kernel of a one-shot copy of the tiles of `walk`, with ceil(tiles / per_block) blocks.
 
     Args:
         walk: tiles and their coordinates, the same for source and destination.
@@ -100,7 +103,7 @@ def copy_once(
         window_bytes: shared memory that a tile covers; it exceeds `tile_bytes` if swizzled rows are narrower than their
             pitch.
         per_block: tiles of one block, 1..16.
-        tail_bytes: bytes that threads copy one by one, at the two extra pointers.
+        tail_bytes: bytes that threads copy one by one, at addresses that two extra kernel parameters give.
         load_hint, store_hint: names of cache policies, or None.
         reduction: reduction into the destination instead of a store: "add", "min", ...
         pad_shared: additional shared memory in bytes, so that fewer blocks fit on an SM.

@@ -1,8 +1,8 @@
-"""The instructions of the kernels: device functions, each with one TMA instruction of a fixed rank, mode and hint.
+"""Device functions for the kernels, each with one TMA instruction of a fixed rank, mode and cache hint.
 
-A `CopyOp` has the role of `SM90_TMA_LOAD_2D::copy` in CuTe's kernels: it is one row of the instruction table
-(`cute_py.ptx`) with chosen modifiers. The row gives the opcode and the order of modifiers and operands; this module
-adds only the names and types of the function's parameters.
+A `CopyOp` corresponds to `SM90_TMA_LOAD_2D::copy` in CuTe: it is one row of the instruction table (`cute_py.ptx`) with
+chosen modifiers. The row defines the opcode and the order of modifiers and operands; this module adds only the names
+and types of the function's parameters.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _ROWS: Final[dict[str, InstructionForm]] = {row.name: row for row in TENSOR_FORM
 class CopyOp:
     """One TMA tensor instruction as a device function.
 
-    kind: "load", "store", "reduce" or "prefetch". rank: rank of the map, 1..5. mode: mode of the load; a store to an
-    im2col map uses im2col_no_offs instead. op: the reduction. hint: a name of `CACHE_POLICY`, or None. multicast:
+    kind: "load", "store", "reduce" or "prefetch". rank: rank of the tensor map, 1..5. mode: mode of the load; a store
+    to an im2col map uses im2col_no_offs instead. op: the reduction. hint: a name of `CACHE_POLICY`, or None. multicast:
     whether the load takes a 16-bit mask of CTAs. pair: whether it has cta_group::2.
     """
 
@@ -45,7 +45,7 @@ class CopyOp:
 
     @property
     def name(self) -> str:
-        """Name of the device function.
+        """The name of the device function.
 
         >>> CopyOp("load", 3, "im2col").name
         'load_im2col_3d'
@@ -55,7 +55,7 @@ class CopyOp:
         return "_".join(part for part in parts if part)
 
     def _chosen(self) -> dict[str, str]:
-        """The modifiers by slot of the row. A required slot that is not named here has only one choice."""
+        """Return the chosen modifiers by slot of the row. A required slot that is not listed has only one choice."""
         without_offsets = self.mode == "im2col" and self.kind in ("store", "reduce")
         named = {
             "dim": f"{self.rank}d",
@@ -80,7 +80,7 @@ class CopyOp:
 
     @property
     def instruction(self) -> str:
-        """Opcode with its modifiers, in the order of the PTX ISA.
+        """The opcode with its modifiers, in the order of the PTX ISA.
 
         >>> CopyOp("load", 2, hint="evict_first").instruction
         'cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint'
@@ -91,8 +91,8 @@ class CopyOp:
 
     @property
     def text(self) -> str:
-        """The device function; its parameters are those that apply of (shared address, map, barrier, coordinates,
-        offsets, mask)."""
+        """The device function as text. Of the parameters (shared address, map, barrier, coordinates, offsets, mask), it
+        has those that the instruction needs."""
         chosen = self._chosen()
         operands = [operand.name for operand in _ROWS[self.kind].expected(chosen)]
         declared = {
@@ -130,5 +130,5 @@ class CopyOp:
 
 
 def copy_functions(*which: CopyOp) -> str:
-    """The device functions of several instructions, without duplicates."""
+    """Return the device functions of several instructions as text, without duplicates."""
     return "".join(op.text for op in dict.fromkeys(which))

@@ -1,8 +1,8 @@
-"""A barrier among devices: a kernel on each device that ends only after the kernels of all devices have begun.
+"""A barrier across devices: a kernel on each device, which ends only after the kernels of all devices have started.
 
-When the barrier completes, work before it on each device is finished, and its writes are visible to work after it on
-any device. A device counts its meetings, and writes the count into the memory of every other device. Each device waits
-for the counts in its own memory.
+When the barrier completes, the work before it on each device is finished, and its writes are visible to the work after
+it on any device. Each device counts its barriers, and writes the count to the memory of every other device. It waits
+for the counts of the other devices in its own memory.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) meet(
 
 
 def device_barrier(devices: int) -> KernelSource:
-    """The barrier kernel of `devices` devices: one block, with a thread for each device.
+    """Make the barrier kernel for `devices` devices: one block, with a thread for each device.
 
-    Its parameters are: the counts of all devices in this device's memory, 32 bits each; a table of the addresses of the
-    counts on each device; the number of this device; the maximum clock cycles of a wait; and the record of a wait that
-    timed out, whose thread is the number of the missing device.
+    Its parameters are: the 32-bit counts of all devices, in this device's memory; a table of the addresses of the
+    counts on each device; the index of this device; the maximum number of clock cycles of a wait; and the record of a
+    wait that timed out, whose thread index is the index of the missing device.
 
     >>> device_barrier(2).parameters
     ('counts', 'others', 'me', 'cycles', 'record')

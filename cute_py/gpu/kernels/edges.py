@@ -1,4 +1,5 @@
-"""Copy bytes that no tensor copy can move, with one thread per byte: ends of rows that are not whole 16-byte units.
+"""Copy bytes that no tensor store can write, with one thread per byte: the ends of rows that are not multiples of 16
+bytes.
 
 A tensor store writes up to the next multiple of 16 bytes, and would overwrite the bytes after such a row. The copy
 engine moves the full 16-byte units of such rows, and threads copy the rest. Threads also copy a run of less than 16
@@ -26,7 +27,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_edges(const u8* sourc
 
 
 def copy_edges(modes: tuple[tuple[int, int, int], ...]) -> KernelSource:
-    """The kernel that copies the bytes of `modes`, each (size, byte stride of the source, of the destination).
+    """Make a kernel that copies the bytes of `modes`, each (size, source stride in bytes, destination stride in bytes).
 
     Raises:
         InvalidValueError: a size is not positive, or a stride is negative.

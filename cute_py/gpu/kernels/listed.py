@@ -1,8 +1,8 @@
-"""Copy or load tiles whose coordinates are listed in memory, for partitions that no regular walk covers.
+"""Copy or load tiles whose coordinates are listed in memory, for partitions that a regular walk can't cover.
 
-A block moves one tile. `per_tile` instructions fill its window, each with its own coordinates and a fixed place in
-shared memory, and all complete on one barrier. The block then stores the same boxes through the second map, or writes
-the window to memory unchanged.
+A block moves one tile. `per_tile` instructions fill its window, each with its own coordinates and a fixed offset in
+shared memory, and all of them complete on one barrier. The block then stores the same boxes through the second map, or
+writes the window to memory unchanged.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_listed(
 """
 
 MAX_LISTED: Final = 4096
-"""Maximum number of instructions of one tile: their places in shared memory are a table in the text."""
+"""Maximum number of instructions of one tile: their offsets in shared memory are a constant table."""
 
 
 def copy_listed(
@@ -71,16 +71,16 @@ def copy_listed(
     load_hint: str | None = None,
     store_hint: str | None = None,
 ) -> KernelSource:
-    """The copy of listed tiles, with one block per tile.
+    """Make the kernel that copies listed tiles, with one block per tile.
 
     Args:
         rank: rank of both maps.
         places: byte offset in the window for each instruction of a tile, multiples of 128.
         box_bytes: bytes that one instruction delivers.
-        window_bytes: bytes of a tile's buffer.
-        dump: poison each tile's window before the loads, write it to `windows` (its size rounded up to 1024), and store
-            nothing.
-        reduction: reduction into the destination instead of a store.
+        window_bytes: bytes of a tile's window in shared memory.
+        dump: whether the kernel writes the windows to `windows` instead of storing through the second map. It fills
+            each window with the poison byte before the loads, and rounds its size up to a multiple of 1024.
+        reduction: name of the reduction into the destination; None for a plain store.
     Raises:
         InvalidValueError: the rank, the number of places, or a place is out of range.
     """

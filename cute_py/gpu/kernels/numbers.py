@@ -1,8 +1,8 @@
-"""Device code for the arithmetic between load and store: casts, scales of blocks, and elements times scales.
+"""Device code for the arithmetic between load and store: casts, scales of blocks, and products of elements and scales.
 
-A thread keeps eight elements of a row in registers, as it loaded them. Each function gives the same bits as
-`cute_py.formats` for the same numbers. The hardware converts if it rounds in the same way; blocks or vectors with a NaN
-or an infinity use a separate path, `careful`.
+A thread keeps eight elements of a row in registers, in the type that it loaded. Each function returns the same bits as
+`cute_py.formats` does for the same values. The conversion instructions are used where they round in the same way.
+Blocks and vectors with a NaN or an infinity take a separate path, `careful`.
 
 e2m1 has no conversion before sm_100. With a = |y|, its code is the integer nearest to min(2a, a + 2, a/2 + 4), ties to
 even: three sums with 1.5 * 2^23 round once each, and the smallest of them has the code in its last bits (`nibble`). If

@@ -1,9 +1,9 @@
-"""The copy of a window whose source does not start at a multiple of 16 bytes.
+"""The kernel that copies a window whose source does not start at a multiple of 16 bytes.
 
 A tensor map can't start at such an address, and an inner coordinate can't point to it (the instruction traps). The load
 therefore begins at the 16-byte boundary below, and is 16 bytes wider than the tile. The threads of the block shift the
-tile into place, and store the result as a separate tile. The shift is a constant of the text: the choice of registers
-shifts by whole words, and one funnel shift per word does the rest.
+bytes into alignment, and write the result as a separate tile. The shift is a compile-time constant: the choice of
+registers shifts by full words, and one funnel shift per word shifts by the remaining bytes.
 """
 
 from __future__ import annotations
@@ -67,13 +67,14 @@ def copy_realigned(
     load_hint: str | None = None,
     store_hint: str | None = None,
 ) -> KernelSource:
-    """The copy of a window that starts `shift` bytes after a 16-byte boundary; blocks = tiles of `walk`.
+    """Make the kernel that copies a window that starts `shift` bytes after a 16-byte boundary, with one block per tile
+    of `walk`.
 
     Args:
         walk: tiles of the destination, in elements of the destination map.
         row_bytes, rows: size of one tile of the destination; row_bytes is a multiple of 16. The load box is 16 bytes
             wider.
-        shift: 1..15.
+        shift: distance in bytes from the boundary to the window, 1..15.
         element_bytes: bytes of an element of both maps; it need not divide `shift`, because the source map starts at
             the boundary below.
     Raises:

@@ -1,24 +1,24 @@
-"""Copies by threads: tiles that are transposed in shared memory, and runs that are contiguous on both sides.
+"""Kernels that copy by threads: tiles that are transposed in shared memory, and runs that are contiguous on both sides.
 
     copy_tile   a block reads a tile in vectors in the source's order, and writes it in the destination's order; in
-                between the tile lies in shared memory, in rows of the source with one swizzle
+                between, the tile is in shared memory, in rows of the source with one swizzle
     copy_runs   a thread moves one vector of a run that is contiguous on both sides; copies without a common refinement
                 are runs of one element, or of the largest common run. Elements of 4 bits move one by one, or as pairs
                 that form one byte of the destination
 
-Sizes, strides and tables are parameters, so that one kernel serves every copy of its element size and vectors. A row of
-a tile adds the same number to the addresses of every tile. `tables` on the device list these numbers, once for each
-combination of modes that end inside a tile (a class of tiles). A division by a run-time size is a multiplication
+Sizes, strides and tables are parameters, so that one kernel serves every copy of its element size and vector widths. A
+row has the same offset from the start of its tile in every tile. `tables` on the device list these offsets, once for
+each combination of modes that end inside a tile (a class of tiles). A division by a run-time size is a multiplication
 (Granlund and Montgomery, Division by Invariant Integers using Multiplication, figure 4.1).
 
-If the rows of a side start between two words, threads still read and write full words of 16 bytes. Shared memory holds
-the source's words unchanged, in rows with the source's offset from a word boundary. A sector of the destination belongs
-to the tile that holds its first element, and that tile reads the missing elements past its end. If a word extends past
-the source's end, threads read only the bytes of the source. If a word extends past the destination, they write it
-element by element.
+If the rows of a side start between two words, threads still read and write full words of 16 bytes. Shared memory
+contains the source's words unchanged, in rows with the source's offset from a word boundary. A sector of the
+destination is written by the tile that contains its first element, and that tile reads the missing elements past its
+own end. If a word extends past the end of the source, threads read only the bytes of the source. If a word extends past
+the destination, they write it element by element.
 
 If both sides consist of full words, a thread reads words of several rows, transposes the block in registers, and writes
-words of as many rows: an element costs a fraction of an instruction instead of two.
+words of as many rows. An element then costs a fraction of an instruction instead of two instructions.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from typing import Final
 from cute_py.gpu.kernels.source import AWAIT, TYPES, KernelSource, make_kernel
 
 MAX_DIGITS: Final = 20
-"""Maximum number of digits of a block's or a vector's number."""
+"""Maximum number of digits in the index of a block or a vector."""
 MAX_CLASSES: Final = 16
 MAX_THREADS: Final = 512
-"""Maximum number of threads of a block of a tile; the launch sets the actual number."""
+"""Maximum number of threads per block of `copy_tile`; the launch sets the actual number."""
 ROW_SHIFT: Final = 22
-"""Shift of a division by a 32-bit multiplication, which is exact for thread numbers (below 1024)."""
+"""Shift of a division by a 32-bit multiplication, which is exact for thread indices (below 1024)."""
 WORD: Final = 16
 """Bytes of a word on a side whose rows start between two words."""
 GRAIN: Final = 32
@@ -47,11 +47,11 @@ DIGIT: Final = struct.Struct("<IIIIqq")
 """size, magic, shift, bit of the class; byte steps of source and destination."""
 ROWS: Final = 7
 CLASS: Final = struct.Struct(f"<{2 * ROWS + 4}I")
-"""Numbers of the source, then of the destination: rows, vectors of a row, threads that share a row, magic, step of a
-thread in rows and in vectors, place of the rows' table. Then: place of the list of a destination row, its own elements,
-its elements in shared memory, bytes of a source row."""
+"""Fields for the source, and then for the destination: rows, vectors per row, threads that share a row, magic, step of
+a thread in rows and in vectors, offset of the rows' table. Then: offset of the list of a destination row, number of its
+own elements, number of its elements in shared memory, bytes of a source row."""
 ROW: Final = struct.Struct("<qII")
-"""Byte offset of a row, its place in shared memory."""
+"""Byte offset of a row in global memory, and its offset in shared memory."""
 TILE: Final = struct.Struct("<4Q4q2Q4i8I32I")
 RUNS: Final = struct.Struct("<3Q2q4I2Qii4Iq")
 
@@ -489,7 +489,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_runs(const __grid_con
 
 
 def magic(size: int) -> tuple[int, int]:
-    """(magic, shift) of a division by `size`: n / size = (high(n * magic) + n) >> shift, for n below 2**31.
+    """Return (magic, shift) for a division by `size`: n / size = (high(n * magic) + n) >> shift, for n below 2**31.
 
     >>> magic(7)
     (613566757, 3)
@@ -499,7 +499,7 @@ def magic(size: int) -> tuple[int, int]:
 
 
 def row_magic(run: int) -> int:
-    """The factor of a division: number / run = number * magic >> ROW_SHIFT, for thread numbers."""
+    """Return the factor that replaces a division: number / run = number * magic >> ROW_SHIFT, for thread indices."""
     return (1 << ROW_SHIFT) // run + 1
 
 
@@ -522,16 +522,18 @@ def copy_tile(
     pitch: int = 0,
     skew: int = 0,
 ) -> KernelSource:
-    """The kernel of tiles. Vectors of both sides, and pieces (parts of a vector on the way to shared memory), in bytes.
+    """Make the kernel that transposes tiles. Widths of vectors, and of pieces (parts of a vector that are written to
+    shared memory at once), are in bytes.
 
-    shifts: whether rows of a side may start between two words. swizzled: whether shared memory has a swizzle; places
-    then share no bit. global_swizzled: whether the offsets of a side have a swizzle. steady: whether threads stay in
-    their column of vectors. affine: whether rows are in steps instead of a table. listed: whether a table lists the
-    places of a destination vector one by one, because they have no fixed distances; for rows that start between two
-    words, it lists the starts of their runs. short_runs: whether such a run is shorter than a vector. columns: number
-    of source columns that a thread reads at once, and of destination rows that it writes. pitch: bytes between elements
-    of a destination vector in shared memory, folded into the text; 0 makes it a parameter. skew: for destination rows
-    that start between two words, the extra bytes between successive vectors of a run.
+    shifts: whether rows of a side may start between two words. swizzled: whether shared memory has a swizzle; offsets
+    of rows and of units then have no common bit. global_swizzled: whether the offsets of a side have a swizzle. steady:
+    whether each thread stays in its column of vectors. affine: whether rows have constant strides instead of a table.
+    listed: whether a table lists the shared-memory offsets of a destination vector one by one, because they have no
+    fixed distances; for rows that start between two words, it lists the starts of their runs. short_runs: whether such
+    a run is shorter than a vector. columns: number of source columns that a thread reads at once, and of destination
+    rows that it writes. pitch: bytes between elements of a destination vector in shared memory, as a compile-time
+    constant; 0 makes it a parameter. skew: for destination rows that start between two words, the extra bytes between
+    successive vectors of a run.
     """
     asynchronous = piece_bytes == source_bytes >= ASYNCHRONOUS
     loads = 4 if asynchronous else max(1, min(8, 64 // source_bytes))
@@ -586,11 +588,12 @@ def copy_runs(
     gathered: int = 1,
     few: bool = False,
 ) -> KernelSource:
-    """The kernel of runs, in vectors of `vector_bytes`. wide: whether there are 2**31 vectors or more.
+    """Make the kernel that copies runs in vectors of `vector_bytes`. wide: whether there are 2**31 vectors or more.
 
-    nibbles: whether elements are halves of bytes, which offsets count. paired: whether two elements form a byte of the
-    destination. gathered: number of elements of a destination vector that are not adjacent in the source; 1 if all are
-    adjacent. few: whether there are few vectors, so that each thread of many small blocks moves one.
+    nibbles: whether elements are 4-bit halves of bytes; offsets then count halves. paired: whether two elements form a
+    byte of the destination. gathered: number of elements of a destination vector that are not adjacent in the source; 1
+    if all are adjacent. few: whether there are few vectors; the grid then has many small blocks, and each thread moves
+    one vector.
     """
     constants = {
         "THREADS": 64 if few else 256,

@@ -1,12 +1,13 @@
-"""The ring copy: a few persistent blocks, each with a ring of stages, take tiles in order from one counter.
+"""The ring copy kernel: a few persistent blocks, each with a ring of stages, take tiles in order from a global counter.
 
-In a static order each block takes every n-th tile. Because SMs differ in speed, blocks then fall behind or run ahead:
-the range of addresses in use widens, and some tiles are left at the end, which costs 5 % of a large copy. So only the
-first tiles are assigned by number, and every stage that becomes free takes the next tile from a counter in global
-memory. The last block to end resets the counter, so the next launch finds it at zero.
+In a static order, each block takes every n-th tile. Because SMs differ in speed, some blocks then fall behind: the
+range of addresses in use widens, and a few blocks still work at the end, which costs 5 % of a large copy. Therefore
+only the first tiles are assigned by block index, and every stage that becomes free takes the next tile from a counter
+in global memory. The last block to end resets the counter to zero for the next launch.
 
-One thread of a block works. For each tile, it waits for the load, stores the tile, and requests the next number in the
-meantime. Then it waits until the store of the tile before has left its stage, and loads the next tile into that stage.
+A single thread of each block works. For each tile, it waits for the load, stores the tile, and meanwhile requests the
+index of the next tile. Then it waits until the store of the previous tile has read its stage, and loads the next tile
+into that stage.
 """
 
 from __future__ import annotations
@@ -94,16 +95,16 @@ def copy_ring(
     load_hint: str | None = None,
     store_hint: str | None = None,
 ) -> KernelSource:
-    """The ring copy of the tiles of `walk` with `blocks` persistent blocks.
+    """Make the kernel of a ring copy of the tiles of `walk`, with `blocks` persistent blocks.
 
     Args:
         walk, tile_bytes, window_bytes, tail_bytes, load_hint, store_hint: as for the one-shot copy.
-        blocks: blocks of the grid: the number of SMs times the blocks that fit on one.
+        blocks: blocks of the grid: the number of SMs times the number of blocks that fit on an SM.
         stages: tiles in flight in a block, 1..16.
         stores: number of stores that may still read shared memory when the next load is issued, below `stages`.
-        dynamic: assign tiles by the counter; else a stage takes every `blocks * stages`-th tile.
-        early: request the next tile before the wait for the present one, not after its store. The number arrives
-            sooner, but is older when it is used.
+        dynamic: assign tiles by the counter; otherwise a stage takes every `blocks * stages`-th tile.
+        early: request the next tile index before the wait for the current tile, not after its store. The index then
+            arrives sooner, but is older when it is used.
     Raises:
         InvalidValueError: `stages` or `stores` is out of range.
     """

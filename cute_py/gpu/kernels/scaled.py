@@ -1,14 +1,14 @@
-"""Copies that compute between the load and the store: a cast, or blocks of numbers and their scales.
+"""Kernels that compute between the load and the store: casts, and conversions to and from block-scaled formats.
 
     scaled_rows    vectors of 16 elements of a row; the lanes of a block find its largest magnitude by shuffles
-    scaled_whole   a CTA has a row in registers; one scale per row
+    scaled_whole   a CTA keeps a row in registers; one scale per row
     scaled_largest the largest magnitude of a matrix, for a scale of the whole tensor
-    scaled_tile    a CTA has 128 x 128 elements, a thread 8 x 8: blocks along rows, along columns and of both; the
-                   elements of an output lie in shared memory before they are stored, transposed or not
+    scaled_tile    a CTA has 128 x 128 elements, a thread 8 x 8; scale blocks extend along rows, columns or both; the
+                   elements of an output are in shared memory before they are stored, transposed or not
 
 Each kernel reads its source once, and may write several outputs. Sizes, strides and addresses are parameters; the
-constants of an output (`O`) are folded into the text. The threads that hold a block compute its scale, and write it in
-the order that the digits of `O` give. They also write the padding of scales.
+properties of an output (`O`) are compile-time constants. The threads that hold a block compute its scale, and write the
+scale to the position that the digits of `O` give. They also write the padding of the scales.
 """
 
 from __future__ import annotations
@@ -193,6 +193,12 @@ template <u32 D, bool SCALED> __device__ __forceinline__ Codes<D> converted(
 
 _ROWS: Final = r"""
 enum : u32 { SLOTS = THREADS / 32 / ACROSS * 4, ITEMS = DOWN * COLUMNS };
+// Kept scales that are copied apart from the elements, four at a time: a thread has one word.
+enum : u32 {
+  KEPT_WORDS = KEEPS && !ROWS && !INTO && In::WORDS && O0::WORDS,
+  WORDS_OF_ROW = KEPT_WORDS ? ACROSS * 128 * COLUMNS / (4 * In::BC) : 1
+};
+static_assert(!KEPT_WORDS || SLOTS * DOWN * WORDS_OF_ROW <= THREADS, "one word for a thread");
 __device__ __forceinline__ u32 row_of(u32 down, u32 slot) {
   if constexpr (SPLIT) {
     constexpr u32 ROWS = SLOTS * DOWN, PARTS = 128 / ROWS;
@@ -216,7 +222,11 @@ template <class O> __device__ __forceinline__ void write_vector(
     const Eight (&e)[2], const Scaled& p, const Output& o, u32 row, u32 kept, u32 line, u32 k) {
   const u32 inside = row < p.m && k < p.k ? p.k - k : 0;
   Codes<O::KIND> c[2];
-  if constexpr (O::RULE != NONE) {
+  if constexpr (O::RULE == KEEP) {
+#pragma unroll
+    for (u32 i = 0; i < 2 * RAWS; ++i) c[i / RAWS].w[i % RAWS] = e[i / RAWS].w[i % RAWS];
+  }
+  if constexpr (O::RULE != NONE && !(O::RULE == KEEP && KEPT_WORDS)) {
     constexpr u32 GROUP = O::BC / 16;
     const u32 block = k / O::BC;
     const bool used = row < p.m && block * O::BC < p.k;
@@ -238,17 +248,35 @@ template <class O> __device__ __forceinline__ void write_vector(
       if (there && k / 16 % (4 * GROUP) == 0) *(u32*)(o.scales + place) = word;
     } else if (there && k / 16 % GROUP == 0) store_scale<O>(o, place, stored);
     const float inverse = O::RULE == AMAX_CUTE ? __fdiv_rn(1.0f, s.factor) : 0.0f;
-    if constexpr (O::RULE == KEEP) {
-#pragma unroll
-      for (u32 i = 0; i < 2 * RAWS; ++i) c[i / RAWS].w[i % RAWS] = e[i / RAWS].w[i % RAWS];
-    } else quantised<O>(c, e, are_usual<O>(peak, s.factor, o.totals), s.factor, inverse, inside);
-  } else {
+    if constexpr (O::RULE != KEEP)
+      quantised<O>(c, e, are_usual<O>(peak, s.factor, o.totals), s.factor, inverse, inside);
+  } else if constexpr (O::RULE == NONE) {
     const u32 none[8] = {};
 #pragma unroll
     for (u32 i = 0; i < 2; ++i)
       c[i] = converted<O::KIND, false>(e[i], none, true, inside > 8 * i ? inside - 8 * i : 0);
   }
   store_codes<O>(o, c, line, k);
+}
+// Four kept scales: the word that a thread loads, and its place. Blocks beyond the matrix are padding.
+struct KeptWord { u32 row, column, word; };
+__device__ __forceinline__ KeptWord load_word(const Scaled& p, u32 down, u32 left) {
+  // Adjacent threads write adjacent words: of lines 32 apart in 32_4_4, otherwise of a line.
+  constexpr u32 TALL = SLOTS * DOWN;
+  const u32 slot = SPLIT ? threadIdx.x % TALL : threadIdx.x / WORDS_OF_ROW;
+  const u32 number = SPLIT ? threadIdx.x / TALL : threadIdx.x % WORDS_OF_ROW;
+  KeptWord w = {row_of(down, slot), left + number * (4 * In::BC), 0};
+  if (slot >= TALL || number >= WORDS_OF_ROW) w.row = ~0u;
+  if (w.row < p.m && w.column < p.k)
+    w.word = load_one(p.scales + In::row(w.row, p.steps) + In::column(w.column, p.steps));
+  return w;
+}
+template <class O> __device__ __forceinline__ void store_word(const Scaled& p, const Output& o, KeptWord w) {
+  if (w.row >= o.scale_rows || w.column / O::BC >= o.scale_columns) return;
+#pragma unroll
+  for (u32 i = 0; i < 4; ++i)
+    if (w.row >= p.m || w.column + i * O::BC >= p.k) w.word = (w.word & ~(255u << 8 * i)) | o.fill << 8 * i;
+  *(u32*)(o.scales + O::row(w.row, o.steps) + O::column(w.column, o.steps)) = w.word;
 }
 // The stored scale of an element of the source.
 __device__ __forceinline__ u32 scale_at(const Scaled& p, u32 row, u32 column) {
@@ -294,7 +322,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) scaled_rows(const __grid_c
   Eight held[ITEMS][2];
   u32 stored[ITEMS][2];
   u32 row[DOWN], line[DOWN], taken[DOWN];
+  KeptWord word = {};
   await_previous();
+  if constexpr (KEPT_WORDS) word = load_word(p, down, over * (ACROSS * 128 * COLUMNS));
 #pragma unroll
   for (u32 r = 0; r < DOWN; ++r) {
     row[r] = line[r] = row_of(down, slot + r * SLOTS);
@@ -325,7 +355,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scaled_rows(const __grid_c
       const u32 item = r * COLUMNS + c;
       if constexpr (SPREAD == 8) {
         load_eights(held[item], at, k, limit, k < p.k ? pattern : 0);
-        stored[item][0] = KEEPS && k < limit ? scale_at(p, taken[r], k) : 0;
+        stored[item][0] = KEEPS && !KEPT_WORDS && k < limit ? scale_at(p, taken[r], k) : 0;
       } else {
 #pragma unroll
         for (u32 i = 0; i < 2; ++i) {
@@ -337,6 +367,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scaled_rows(const __grid_c
       }
     }
   }
+  if constexpr (KEPT_WORDS) store_word<O0>(p, p.out[0], word);
 #pragma unroll
   for (u32 r = 0; r < DOWN; ++r) {
 #pragma unroll
@@ -428,7 +459,7 @@ def computing_kernel(
     name: str, body: str, source: str, outputs: Sequence[OutputKind], constants: dict[str, int], shared: int = 0,
     into: OutputKind | None = None,
 ) -> KernelSource:  # fmt: skip
-    """Make a kernel from a body, the arithmetic, the constants of the outputs, and the given constants."""
+    """Make a kernel from a body, the arithmetic functions, the constants of the outputs, and further constants."""
     names = "".join(kind.text(f"O{i}") for i, kind in enumerate(outputs))
     names += (into or OutputKind(source)).text("In")
     first = {"SOURCE": KINDS[source], "OUTPUTS": len(outputs), "STEPS": STEPS, "TILE_SIZE": TILE, **constants}
@@ -451,10 +482,11 @@ def scaled_rows(
     index_bytes: int = 8,
     scaled_source: OutputKind | None = None,
 ) -> KernelSource:
-    """The kernel of rows. across: warps side by side; columns, down: vectors of a lane along a row, and rows of a lane.
+    """Make the kernel `scaled_rows`. across: warps side by side along a row. columns, down: number of vectors per lane
+    along a row, and number of rows per lane.
 
-    rows, into: whether numbers of `index_bytes` select the rows of the source, of the destination. scaled_source: the
-    constants of a source with scales, which is dequantised.
+    rows, into: whether an index with entries of `index_bytes` bytes selects the rows of the source, and of the
+    destination. scaled_source: the constants of a source with scales, which is dequantised.
     """
     dequantises = scaled_source is not None and outputs[0].rule != "keep"
     arguments = "row[r], line[r], k" if dequantises else "row[r], stored[r * COLUMNS + c][0], line[r], k"
@@ -473,13 +505,14 @@ def scaled_rows(
 def scaled_whole(
     source: str, outputs: Sequence[OutputKind], *, threads: int, pieces: int, aligned: bool
 ) -> KernelSource:
-    """The kernel of whole rows: `pieces` times 8 elements per thread."""
+    """Make the kernel `scaled_whole`, in which a CTA processes a whole row, with `pieces` times 8 elements per
+    thread."""
     calls = "\n  ".join(f"write_whole<O{i}>(held, p, p.out[{i}], peak, row);" for i in range(len(outputs)))
     constants = {"THREADS": threads, "PIECES": pieces, "ALIGNED": int(aligned), "INDEX_BYTES": 8}
     return computing_kernel("scaled_whole", _WHOLE.replace("@whole@", calls), source, outputs, constants)
 
 
 def scaled_largest(source: str, *, aligned: bool) -> KernelSource:
-    """The kernel that writes the largest magnitude of a matrix to `record` as float32 bits; it ignores NaN."""
+    """Make a kernel that writes the largest magnitude of a matrix to `record` as float32 bits; it ignores NaN."""
     constants = {"THREADS": 256, "ALIGNED": int(aligned), "INDEX_BYTES": 8}
     return computing_kernel("scaled_largest", _LARGEST, source, [OutputKind(source)], constants)

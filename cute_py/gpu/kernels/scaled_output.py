@@ -1,4 +1,5 @@
-"""Constants of the kernels of copies that compute: outputs, scales and their digits, and the parameter block."""
+"""Compile-time constants of the kernels of copies that compute: outputs, scales with their digits, and the parameter
+block."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ LANES: Final = 8
 WHOLE_PIECES: Final = 8
 """Maximum number of pieces of 8 elements per thread of `scaled_whole`."""
 STEPS: Final = 8
-"""Maximum number of digits of a row's and of a column's number in an order of scales."""
+"""Maximum number of digits in the index of a row, and of a column, in an order of scales."""
 
 HEAD: Final = struct.Struct("<5Qqq8If3I")
 """Format of source, its scales, rows, into_rows, record; pitch, spare; m, k, rows of the source, rows of the
@@ -32,7 +33,7 @@ INPUT_STEPS: Final = struct.Struct(f"<{2 * STEPS}I")
 
 @dataclass(frozen=True, slots=True)
 class Digits:
-    """Map from (row, column) to the index of a scale: (size, step) of each digit; the last digit has no end."""
+    """Map from (row, column) to the index of a scale, as (size, step) of each digit; the last digit is unbounded."""
 
     rows: tuple[tuple[int, int], ...]
     columns: tuple[tuple[int, int], ...]
@@ -40,12 +41,13 @@ class Digits:
 
 @dataclass(frozen=True, slots=True)
 class OutputKind:
-    """The constants of an output, or of a source with scales.
+    """Compile-time constants of an output, or of a source with scales.
 
     kind: kind of its elements. block: rows and columns of a block; 0 for all. rule: a key of `RULES`. scale_bytes:
-    bytes of a stored scale; power: whether it is a ue8m0. words: whether the scales of four adjacent blocks along the
-    block's axis are four adjacent bytes. split: whether lines 32 apart have neighbouring scales. vector: whether lines
-    begin at multiples of 16 bytes. digits: sizes of the digits.
+    bytes of a stored scale. power: whether a scale is a ue8m0. words: whether the scales of four adjacent blocks along
+    the block's axis are four adjacent bytes. split: whether lines that are 32 apart have adjacent scales. vector:
+    whether lines begin at multiples of 16 bytes. rows, columns: sizes of the digits of a row and of a column, from
+    which the kernel computes the index of a scale.
     """
 
     kind: str
@@ -65,7 +67,7 @@ class OutputKind:
     columns: tuple[int, ...] = ()
 
     def text(self, name: str) -> str:
-        """The structure of its constants in the kernel text."""
+        """Return the C++ structure with these constants."""
         constants = {
             "KIND": KINDS[self.kind], "RULE": RULES[self.rule], "BR": self.block[0], "BC": self.block[1],
             "SCALE_BYTES": self.scale_bytes, "POWER": int(self.power), "WORDS": int(self.words),
@@ -83,7 +85,7 @@ class OutputKind:
 
 
 def _index(sizes: Sequence[int], first: int) -> str:
-    """C expression of the sum of the digits of x times their steps."""
+    """Return a C expression for the sum of the digits of x times their steps."""
     terms, below = [], 1
     for i, size in enumerate(sizes):
         digit = f"x / {below}u" if below > 1 else "x"

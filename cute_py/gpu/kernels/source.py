@@ -1,11 +1,11 @@
-"""The prelude of every kernel of this package, and the value that represents a kernel before it is compiled.
+"""The prelude of every kernel in this package, and the object that represents a kernel before it is compiled.
 
-A kernel is CUDA C++ with inline PTX and without headers, so that NVRTC needs no toolkit and little time. Sizes are
-folded into the text as constants: the issuing thread of a copy has about 90 cycles for a tile, and a single division at
-run time costs as much.
+A kernel is CUDA C++ with inline PTX and without headers, so that NVRTC needs no toolkit and compiles quickly. Sizes are
+compile-time constants: the issuing thread of a copy has about 90 cycles per tile, and a single division at run time
+takes as long.
 
-Every wait on a barrier is bounded in clock cycles, so no kernel spins forever. If a wait times out, it writes one
-`ErrorRecord` (the first one wins), and the kernel returns.
+Every wait on a barrier has a limit in clock cycles, so no kernel spins forever. If a wait times out, the thread writes
+an `ErrorRecord` unless one is already written, and the kernel returns.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 __device__ __forceinline__ u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
 """
-"""Unsigned numbers by their bits, and shared addresses."""
+"""Unsigned integer types by width, and the conversion to a shared-memory address."""
 
 AWAIT: Final = r"""
 __device__ __forceinline__ void await_previous() {
   asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
 }
 """.lstrip()
-"""The wait of a kernel that was launched while the previous kernel ran. The kernel accesses memory only after it. After
-it, the next kernel may be launched."""
+"""The wait for the previous kernel, for a kernel that may be launched while that kernel still runs. The kernel accesses
+memory only after this wait, and the next kernel may be launched after it."""
 
 BARRIERS: Final = (
     TYPES
@@ -99,7 +99,8 @@ __device__ __forceinline__ bool wait(u32 barrier, u32 parity, u32 stage, u32 exp
   return try_wait(barrier, parity) ? true : wait_slowly(barrier, parity, stage, expected, record);
 }
 """
-"""The wait of kernels that end after a timeout. A kernel with wgmma can't use it, because it is a separate function."""
+"""Device functions that wait for a barrier, and return false after a timeout. A kernel with wgmma can't use them,
+because `wait_slowly` is not inlined."""
 
 GROUPS: Final = r"""
 __device__ __forceinline__ void fence_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
@@ -127,18 +128,19 @@ __device__ __forceinline__ void acquire_map(const TensorMap* map) {
 """.lstrip()
     + AWAIT
 )
-"""The prelude of kernels that copy by TMA: all texts above, and the acquire of a tensor map."""
+"""The prelude of kernels that copy by TMA: all parts above, and the acquire of a tensor map."""
 
 
 @record
 class KernelSource:
-    """One kernel as text, with its launch parameters.
+    """The source text of one kernel, with its launch parameters.
 
-    name: name of the entry point. text: the whole CUDA C++ source. threads: threads of a block. shared_bytes: dynamic
-    shared memory of a block. cluster: blocks of a cluster, along x. arch: the minimum architecture. parameters: the
-    names of the kernel's parameters, in order, for messages. facts: the folded constants. loads: number of loads that
+    name: name of the entry point. text: the whole CUDA C++ source. threads: threads per block. shared_bytes: dynamic
+    shared memory per block. cluster: blocks per cluster, along x. arch: the minimum architecture. parameters: the names
+    of the kernel's parameters, in order, for messages. facts: the compile-time constants. loads: number of loads that
     one barrier waits for. awaits: whether every thread that accesses memory first waits for the previous kernel, so
-    that this kernel may be launched while the previous one still runs. fast_compile: whether to use fewer passes.
+    that this kernel may be launched while the previous one still runs. fast_compile: whether to compile with fewer
+    optimisation passes.
     """
 
     name: str
@@ -159,12 +161,13 @@ class KernelSource:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the text, in hexadecimal."""
+        """The SHA-256 of the text, in hexadecimal."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
 def enum_constants(constants: Mapping[str, int]) -> str:
-    """Definitions of compile-time constants, one per line. They are enumerators, because a variable would use memory.
+    """Return definitions of compile-time constants, one per line. They are enumerators, because a variable would use
+    memory.
 
     >>> print(enum_constants({"ROWS": 32}), end="")
     enum : u32 { ROWS = 32u };
@@ -192,9 +195,9 @@ def make_kernel(
     loads: int = 1,
     awaits: bool = False,
 ) -> KernelSource:
-    """Make a kernel from a body and the constants that are folded into it, including THREADS.
+    """Make a kernel from a body and its compile-time constants, including THREADS.
 
-    The text consists of the bound of waits, the prelude, the instructions (`header`), the constants and the body.
+    The text consists of the limit of waits, the prelude, the instructions (`header`), the constants and the body.
     `facts` are stored with the constants.
     """
     text = (

@@ -1,20 +1,20 @@
-"""The transposing copy: source and destination have different innermost modes.
+"""The transposing copy kernel, for a source and a destination with different innermost modes.
 
 A block loads a tile in boxes of 128-byte rows with the 128B swizzle. Its threads transpose the tile in shared memory,
 and the block stores the transposed tile in boxes of the same kind. The swizzle puts the eight rows that a matrix
 instruction reads into eight different groups of banks (with paired lines, two rows share a group).
 
-Elements of 2 bytes use ldmatrix (transposing) and stmatrix. Other widths move in blocks of E x E elements with E = 16 /
-width: a thread reads E chunks of 16 bytes, transposes them in registers and writes E chunks. The eight threads of a
-phase process blocks along a diagonal, so that their 16-byte chunks lie in eight different groups of banks for reads and
-for writes.
+Elements of 2 bytes use ldmatrix (transposing) and stmatrix. Elements of other widths move in blocks of E x E elements
+with E = 16 / width: a thread reads E chunks of 16 bytes, transposes them in registers and writes E chunks. The eight
+threads of a phase process blocks along a diagonal, so that their 16-byte chunks are in eight different groups of banks
+for both reads and writes.
 
-Rows of a box have 128 bytes. A tile of two boxes moves its left half first and its right half later, so it visits every
-row of memory twice. `paired` maps have one more mode: whole rows then move at once through the same swizzle, and the
-lines of a row lie side by side in shared memory (2 % faster for 2 bytes; measured on NVIDIA H200).
+Rows of a box have 128 bytes. A tile of two boxes moves its left half first and its right half later, and therefore
+accesses every row of memory twice. `paired` maps have an additional mode: whole rows then move at once with the same
+swizzle, and the lines of a row are adjacent in shared memory (2 % faster for 2-byte elements; measured on NVIDIA H200).
 
-Blocks walk the tiles along the rows of the destination, so that blocks write in the order in which they start. This is
-6 % faster for large tensors.
+Blocks take the tiles along the rows of the destination, so that they write in the order in which they start. Large
+tensors are copied 6 % faster in this order.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ _ELEMENT: Final = {1: "u8", 4: "u32", 8: "u64"}
 
 
 def fitting_blocks(tile: tuple[int, int], element_bytes: int) -> int:
-    """Number of blocks with such a tile whose shared memory fits on one SM.
+    """Return the number of blocks with such a tile whose shared memory fits on one SM.
 
     >>> fitting_blocks((128, 128), 2), fitting_blocks((64, 64), 2)
     (3, 13)
@@ -206,7 +206,7 @@ def copy_transposed(
     load_hint: str | None = None,
     store_hint: str | None = None,
 ) -> KernelSource:
-    """The kernel of destination[b][c][r] = source[b][r][c], with one tile per block or with persistent blocks.
+    """Make the kernel for destination[b][c][r] = source[b][r][c], with one tile per block or with persistent blocks.
 
     Args:
         rows, columns: size of one source matrix, in elements; columns are contiguous in the source.
@@ -214,17 +214,19 @@ def copy_transposed(
         batches: number of matrices; with more than one, maps have rank 3.
         tile: rows and columns of a source tile, in elements; by default those of `TILES`.
         band: number of tile columns that are walked together: tiles run across a band first, then down.
-        paired: whether the maps have one more mode, (128-byte lines, lines of a row, rows), so that a row of a tile
-            moves at once; rows and columns must then be multiples of a line.
-        in_place: put the transposed tile in the place of the tile, through registers (elements of 2 bytes).
+        paired: whether the maps have an additional mode, (128-byte lines, lines of a row, rows), so that a row of a
+            tile moves at once; rows and columns must then be multiples of a line.
+        in_place: overwrite the tile with the transposed tile, through registers (2-byte elements).
         pad_shared: additional shared memory in bytes, so that fewer blocks fit on an SM.
         stay: number of persistent blocks, which take the tiles in turn; None for one tile per block.
-        threads: threads of a block, a multiple of 32. The default is one for 32 elements of 2 bytes (512 for 128 x 128,
-            the best measured value), else one for each block of elements, at most 256.
+        threads: threads per block, a multiple of 32. The default for 2-byte elements is one thread per 32 elements (512
+            for 128 x 128, the fastest measured value), otherwise one thread per block of E x E elements, at most 256,
+            where E = 16 / element_bytes.
     Returns:
         the kernel. Its maps have boxes of 128-byte rows with the 128B swizzle. The source's boxes have as many rows as
-        a source tile has rows, and the destination's as many as it has columns. With `paired`, the second mode of a box
-        counts all lines of a tile's row. The number of blocks is `stay`, or the number of source tiles x batches.
+            a source tile has rows, and the destination's boxes as many rows as it has columns. With `paired`, the
+            second mode of a box covers all lines of a tile's row. The number of blocks is `stay`, or the number of
+            source tiles x batches.
     Raises:
         InvalidValueError: the element width is not in `TILES`, or boxes or blocks do not divide the tile.
     """

@@ -1,8 +1,8 @@
-"""C expressions from the number of a tile to its coordinates, with all sizes folded in.
+"""Walks over tiles, with C expressions that map the index of a tile to its coordinates; sizes are constants in them.
 
-A walk covers a tensor with tiles: mode i is cut into `counts[i]` tiles of `steps[i]` elements. Tile numbers run in
-`order`, in which the first mode changes fastest. The order affects the speed of a copy: CTAs should touch memory in the
-order in which they start.
+A walk covers a tensor with tiles: mode i is divided into `counts[i]` tiles of `steps[i]` elements. Tile indices count
+the modes in `order`, whose first mode changes fastest. The order affects the speed of a copy: CTAs should touch memory
+in the order in which they start.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cute_py.errors import InvalidValueError
 
 @dataclass(frozen=True, slots=True)
 class TileWalk:
-    """The tiles of a tensor, modes innermost first, in elements.
+    """The tiles of a tensor. Modes are listed innermost first, and steps are in elements.
 
     >>> walk = TileWalk((4, 3), (256, 32))
     >>> walk.tiles, walk.coordinates(5)
@@ -45,7 +45,8 @@ class TileWalk:
         return math.prod(self.counts)
 
     def expressions(self, tile: str) -> tuple[str, ...]:
-        """C expressions of the coordinates (elements, innermost mode first) of tile number `tile`, a C expression."""
+        """Return C expressions for the coordinates (in elements, innermost mode first) of the tile whose index is the C
+        expression `tile`."""
         found = [""] * len(self.counts)
         live = [mode for mode in self.order if self.counts[mode] > 1]
         before = 1
@@ -61,7 +62,7 @@ class TileWalk:
         return tuple(found)
 
     def coordinates(self, tile: int) -> tuple[int, ...]:
-        """The coordinates of one tile, equal to those of the expressions."""
+        """Return the coordinates of one tile, equal to those of the expressions."""
         found = [0] * len(self.counts)
         for mode in self.order:
             tile, index = divmod(tile, self.counts[mode])
@@ -70,7 +71,7 @@ class TileWalk:
 
 
 def cover(sizes: tuple[int, ...], box: tuple[int, ...], order: tuple[int, ...] = ()) -> TileWalk:
-    """The walk that covers `sizes` with boxes; the last box of a mode may extend past the end.
+    """Return the walk that covers `sizes` with boxes; the last box of a mode may extend past the end.
 
     >>> cover((1000, 70), (256, 32)).counts
     (4, 3)

@@ -1,1 +1,1 @@
-"""The instructions of the machine: one table for each family."""
+"""The instructions that the machine emulates: builders for each family of instructions."""

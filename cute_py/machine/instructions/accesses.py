@@ -47,7 +47,9 @@ _LOOKS: Final = ("relaxed", "acquire", "volatile", "mmio", "cv")
 
 
 def hints(site: Site) -> bool:
-    """Use the modifiers of order, scope and caches; return whether the access reads data that others write."""
+    """Mark the modifiers of order, scope and caches as used; return whether the access may read data that other threads
+    write.
+    """
     looks = any(word in _LOOKS for word in site.modifiers)
     site.flag(*_ORDERS)
     site.flag(*_SCOPES)
@@ -56,7 +58,7 @@ def hints(site: Site) -> bool:
 
 
 def order_of(site: Site, default: str = "weak") -> AccessOrder:
-    """The order and the scope of an access, from its modifiers."""
+    """Return the memory order and the scope that the modifiers of an access name."""
     words = [word for word in site.modifiers if word in _ORDERS]
     scopes = [word for word in site.modifiers if word in _SCOPES]
     name = words[0] if words else default
@@ -74,7 +76,7 @@ def _vector(site: Site) -> int:
 
 
 def build_load(site: Site) -> Run:
-    """ld, ldu."""
+    """Build the function that runs ld or ldu."""
     looks, order = hints(site), order_of(site)
     space, vector, kind = _space(site), _vector(site), site.kind()
     names = site.elements(0)
@@ -108,7 +110,7 @@ def build_load(site: Site) -> Run:
 
 
 def _done(site: Site, run: Run, operand: int, space: str) -> Run:
-    """Run an access that may touch several ranges or several memories."""
+    """Wrap an access that may touch several ranges or several memories."""
     ranged = each_range(run)
     if space != "generic":
         return ranged
@@ -131,7 +133,7 @@ def _wide_load(site: Site, space: str, vector: int, names: tuple[str, ...]) -> R
 
 
 def _parameter(site: Site, symbol: str, added: int, kind: Kind, puts: list[Any]) -> Run:
-    """Load a parameter of the kernel: one number for all threads."""
+    """Build the function that loads a parameter of the kernel: one value for all threads."""
     start = site.code.parameter_offsets[symbol] + added
     size = kind.bits // 8
     if start % (size * len(puts)) or start + size * len(puts) > site.code.parameter_bytes:
@@ -150,7 +152,7 @@ def _parameter(site: Site, symbol: str, added: int, kind: Kind, puts: list[Any])
 
 
 def build_store(site: Site) -> Run:
-    """st."""
+    """Build the function that runs st."""
     if site.flag("async"):
         return build_remote_store(site)
     looks, order = hints(site), order_of(site)
@@ -251,7 +253,7 @@ _ATOMIC: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 
 
 def build_atomic(site: Site) -> Run:
-    """atom and red."""
+    """Build the function that runs atom or red."""
     if site.flag("async"):
         return build_remote_reduction(site, _ATOMIC)
     hints(site)
@@ -320,7 +322,7 @@ def _half_operation(operation: str, kind: Kind) -> Callable[[Any, Any], Any]:
 def _atomically(
     view: Array, index: Array, values: Array, swapped: Array | None, combine: Callable[[Any, Any], Any], returns: bool
 ) -> tuple[Array, bool]:
-    """Do one operation of each thread, in the order of threads; return the old values, and whether a value changed."""
+    """Run the operation of each thread in thread order; return the old values, and whether any value changed."""
     before = view[index]
     left = np.arange(len(index))
     changed = False
@@ -344,7 +346,7 @@ def _atomically(
 def _in_turn(
     view: Array, index: Array, values: Array, combine: Callable[[Any, Any], Any], left: Array, before: Array
 ) -> tuple[Array, bool]:
-    """Do the operations of all remaining threads at one place."""
+    """Run the operations of all remaining threads, which access the same element."""
     place = int(index[left[0]])
     start = view[place]
     if combine is _added and view.dtype.kind in "iu":
@@ -364,7 +366,7 @@ def _in_turn(
 
 
 def build_move(site: Site) -> Run:
-    """mov: a register, a constant, an address, or packing and unpacking of registers."""
+    """mov: copy a register, constant or address, or pack or unpack registers."""
     kind = site.kind()
     site.finish(2)
     target, source = site.operand(0), site.operand(1)
@@ -440,7 +442,7 @@ _WINDOWS: Final = {"shared": SHARED_WINDOW, "shared::cta": SHARED_WINDOW, "share
 
 
 def build_convert_address(site: Site) -> Run:
-    """cvta: convert an address to the generic address, or back."""
+    """cvta: convert an address to a generic address, or back."""
     back = site.flag("to")
     space = site.choice(*SPACES)
     kind = site.kind("u32", "u64")
@@ -456,7 +458,7 @@ def build_convert_address(site: Site) -> Run:
 
 
 def build_space_test(site: Site) -> Run:
-    """isspacep: whether a generic address lies in a space."""
+    """isspacep: test whether a generic address is in a state space."""
     space = site.choice(*SPACES)
     site.finish(2)
     d, a = site.writer(0, "pred"), site.reader(1, "u64")
@@ -482,7 +484,7 @@ def build_space_test(site: Site) -> Run:
 
 
 def build_map(site: Site) -> Run:
-    """mapa: the address of the same place in another CTA of the cluster."""
+    """mapa: map an address to the same offset in another CTA of the cluster."""
     space = site.choice("shared::cluster", default="generic")
     kind = site.kind("u32", "u64")
     site.finish(3)
@@ -502,7 +504,7 @@ def build_map(site: Site) -> Run:
 
 
 def build_rank(site: Site) -> Run:
-    """getctarank: the CTA of the cluster that an address belongs to."""
+    """getctarank: get the rank of the CTA that an address belongs to."""
     space = site.choice("shared::cluster", default="generic")
     kind = site.kind("u32", "u64")
     site.finish(2)
@@ -512,11 +514,11 @@ def build_rank(site: Site) -> Run:
 
 
 def build_prefetch(site: Site) -> None:
-    """prefetch, prefetchu: no effect that a program can see."""
+    """prefetch, prefetchu: no effect, because a program can't observe caches."""
 
 
 def build_policy(site: Site) -> Run:
-    """createpolicy: return a number; caches are not emulated."""
+    """createpolicy: return a constant, because caches are not emulated."""
     d = site.writer(0, "b64")
     return lambda f: d(f, np.uint64(0))
 

@@ -1,14 +1,14 @@
-"""call, ret, exit: functions, through their names or their addresses, and functions that call themselves.
+"""call, ret, exit: calls of functions by name or address, including recursive calls.
 
 The parameters of a function are local variables of each thread. A call copies its arguments there, and `ret` copies the
-results back. A recursive function has a frame of local variables for each call. While a call runs that may call the
-function again, its registers are saved:
+results back. A recursive function has a frame of local variables for each call. If a called function may call the
+caller again, the caller's registers are saved during the call:
 
     local memory of a thread    variables of other functions | frame | frame | ...
     pointer                     start of the frame of the present call; a call of a recursive function advances it
 
-The address of a function is a number; `mov` and initial values take it. A call through an address may go to each
-function whose address is taken, if its parameters have the sizes of the call.
+The address of a function is a number, which `mov` and initial values of variables can use. A call through an address
+may reach any function whose address is used, if its parameters have the same sizes as in the call.
 Source: PTX ISA 9.0, call, ret, .callprototype, "Abstracting the ABI".
 """
 
@@ -23,7 +23,7 @@ import numpy as np
 from cute_py.machine.call_graph import BUILT_IN, called_name
 from cute_py.machine.decode import Turn
 from cute_py.machine.faults import Refused
-from cute_py.machine.instructions.printing import build_assertion, build_print
+from cute_py.machine.instructions.library import build_assertion, build_free, build_malloc, build_print
 from cute_py.machine.sites import Site
 from cute_py.machine.threads import Array, Frame, Host, Run, broadcast
 from cute_py.ptx.parse import OperandKind
@@ -36,7 +36,7 @@ MAX_CALLS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """Bytes of a parameter: (place, whether it lies in a frame) of the caller's variable and of the function's."""
+    """A copied parameter: (offset, whether it is relative to a frame) of the caller's and of the callee's variable."""
 
     own: tuple[int, bool]
     other: tuple[int, bool]
@@ -45,8 +45,11 @@ class _Copy:
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """A possible target of a call. moves: distance in bytes from the caller's frame to its frame; keeps: the rows of
-    the caller's registers in each bank that are saved."""
+    """A possible target of a call.
+
+    moves: distance in bytes from the caller's frame to the target's frame. keeps: the rows of the caller's registers,
+    by bank, that the call saves.
+    """
 
     entry: int
     inward: Sequence[_Copy]
@@ -57,7 +60,7 @@ class _Link:
 
 
 def build_exit(site: Site) -> Turn:
-    """exit."""
+    """Build the function that runs exit."""
     site.finish(0)
     return Turn(_exit)
 
@@ -68,7 +71,7 @@ def _exit(f: Frame) -> Gone:
 
 
 def build_return(site: Site) -> Turn:
-    """ret: in a kernel, exit; in a function, return to the instruction after each thread's call."""
+    """ret: in a kernel, exit; in a function, return to the instruction after the call of each thread."""
     site.flag("uni")
     site.finish(0)
     if site.code.functions[site.function].entry:
@@ -101,7 +104,7 @@ def build_call(site: Site) -> Turn | Run | None:
     results = before[0] if before else ()
     arguments = lists[len(before)] if len(lists) > len(before) else ()
     if name in BUILT_IN and not site.code.functions.get(name):
-        return build_print(site, arguments) if name == "vprintf" else build_assertion(site, arguments)
+        return _built_in(site, name, arguments, results)
     if site.code.register(site.function, name) is not None:
         return _indirect(site, name, arguments, results)
     called = site.code.functions[name]
@@ -111,8 +114,15 @@ def build_call(site: Site) -> Turn | Run | None:
     return Turn(lambda f: _call(site, f, name, {name: link}))
 
 
+def _built_in(site: Site, name: str, arguments: tuple[str, ...], results: tuple[str, ...]) -> Run:
+    if name == "malloc":
+        return build_malloc(site, arguments, results)
+    build = {"vprintf": build_print, "free": build_free}.get(name, build_assertion)
+    return build(site, arguments)
+
+
 def _indirect(site: Site, register: str, arguments: Sequence[str], results: Sequence[str]) -> Turn:
-    """Call through an address: each thread calls its own function."""
+    """Build a call through an address, where each thread may call a different function."""
     code = site.code
     sizes = [_size(site, text) for text in (*arguments, *results)]
     links: dict[str, _Link] = {}
@@ -216,7 +226,9 @@ def _keep(f: Frame, keeps: Sequence[Array], state: dict[Any, Any], key: tuple[in
 
 
 def _copy(f: Frame, pairs: Sequence[_Copy], moves: int, back: bool = False) -> None:
-    """Copy parameters of the caller to the function, or back; the function's frame begins `moves` bytes later."""
+    """Copy parameters from the caller to the callee, or back; the callee's frame begins `moves` bytes after the
+    caller's.
+    """
     m = f.m
     for one in pairs:
         own, other = (

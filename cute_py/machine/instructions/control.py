@@ -1,7 +1,8 @@
 """Control flow: branches, and barriers of a CTA and of a cluster.
 
-A barrier of a CTA completes when the expected number of threads has arrived: the count of the instruction, or all
-threads of the CTA that have not exited. The barrier of a cluster expects all its threads that have not exited.
+A barrier of a CTA completes when the expected number of threads has arrived: the thread count of the instruction, or
+without one, all threads of the CTA that have not exited. The barrier of a cluster expects all threads of the cluster
+that have not exited.
 Source: PTX ISA 9.0, control flow instructions, bar, barrier.cluster.
 """
 
@@ -27,7 +28,7 @@ Gone = list[tuple[int, Frame]]
 
 
 def build_branch(site: Site) -> Turn:
-    """bra, with or without `.uni`: all threads, or those whose predicate holds, jump."""
+    """bra, with or without `.uni`: all threads, or those whose predicate is true, jump."""
     site.flag("uni")
     site.finish(1)
     target = site.code.entry_of[site.function] + site.one.targets[0]
@@ -35,7 +36,7 @@ def build_branch(site: Site) -> Turn:
 
 
 def build_indexed_branch(site: Site) -> Turn:
-    """brx.idx: jump to a label of a table."""
+    """brx.idx: jump to a label that an index selects from a table."""
     site.flag("idx", "uni")
     site.flag("uni")
     site.finish(2)
@@ -54,7 +55,7 @@ def build_indexed_branch(site: Site) -> Turn:
 
 
 def build_trap(site: Site) -> Turn:
-    """trap: the run ends."""
+    """trap: end the run with a fault."""
     site.finish(0)
 
     def go(f: Frame) -> Gone:
@@ -64,7 +65,7 @@ def build_trap(site: Site) -> Turn:
 
 
 def build_nothing(site: Site) -> None:
-    """Hints."""
+    """griddepcontrol, pmevent, applypriority, discard: no effect."""
 
 
 # ---- barriers of a CTA -----------------------------------------------------------------------------------------------
@@ -72,8 +73,9 @@ def build_nothing(site: Site) -> None:
 
 @dataclass(slots=True)
 class _Bar:
-    """A barrier: arrivals of this round, the counts of its instructions (number of the instruction -> count), the
-    number of completed rounds, and the result of a reduction for each round."""
+    """State of a barrier: arrivals of the current round, the thread count that each instruction names, the number of
+    completed rounds, and the result of a reduction for each round.
+    """
 
     arrived: int = 0
     expected: int | None = None
@@ -84,7 +86,7 @@ class _Bar:
 
 
 def build_barrier(site: Site) -> Turn | None:
-    """bar and barrier: sync, arrive, red, warp.sync, cluster."""
+    """Build the function that runs bar or barrier: sync, arrive, red, warp.sync, cluster."""
     if site.flag("warp"):
         site.flag("sync")
         site.finish(1)
@@ -149,7 +151,7 @@ def _barrier(
 
 
 def _by_number(f: Frame, numbers: Array) -> list[tuple[int, int, Frame]]:
-    """(CTA, number of a barrier, threads that reached it)."""
+    """Return (CTA, number of the barrier, frame of threads that reached it) for each barrier."""
     if len(f.parts) == 1 and (numbers == numbers[0]).all():
         return [(f.parts[0][0], int(numbers[0]), f)]
     found = []
@@ -161,7 +163,7 @@ def _by_number(f: Frame, numbers: Array) -> list[tuple[int, int, Frame]]:
 
 
 def _complete(m: Host, bars: dict[tuple[int, int], _Bar], cta: int, number: int, operation: str) -> None:
-    """End a round of a barrier if all have arrived."""
+    """End the round of a barrier if all expected threads have arrived."""
     bar = bars[cta, number]
     start = cta * m.cta_threads
     expected = bar.expected
@@ -214,7 +216,7 @@ def _all_here(f: Frame) -> bool:
 
 
 def _cluster_state(m: Host) -> tuple[Array, Array, Array]:
-    """Completed rounds and arrivals of each cluster, and the round in which each thread arrived."""
+    """The completed rounds and the arrivals of each cluster, and the round in which each thread arrived."""
     if "clusters" not in m.state:
         count = m.ctas // m.cluster_size
         m.state["clusters"] = (np.zeros(count, np.int64), np.zeros(count, np.int64), np.full(m.count, -1, np.int64))
@@ -300,7 +302,7 @@ def build_fence(site: Site) -> Run:
 
 
 def _build_map_acquire(site: Site) -> Run:
-    """fence.proxy.tensormap::generic.acquire of the map at an address."""
+    """fence.proxy.tensormap::generic.acquire: report to the observer that a tensor map is acquired."""
     read = address_reader(site, site.address(0), "generic")
     scope = site.choice("cta", "cluster", "gpu", "sys")
 
@@ -317,7 +319,7 @@ def _build_map_acquire(site: Site) -> Run:
 
 
 def build_register_count(site: Site) -> Turn:
-    """setmaxnreg of whole warpgroups: no effect, because registers have no limit here; the observer gets the event."""
+    """setmaxnreg, by whole warpgroups: no effect, because registers have no limit here; the observer gets the event."""
     increases = site.choice("inc", "dec") == "inc"
     site.flag("sync")
     site.flag("aligned")
@@ -328,7 +330,7 @@ def build_register_count(site: Site) -> Turn:
 
 
 def build_sleep(site: Site) -> Run:
-    """nanosleep: time passes; a loop that only sleeps and polls is parked."""
+    """nanosleep: advance the clock by the duration; a loop that only sleeps and polls is parked."""
     site.kind("u32")
     site.finish(1)
     time = site.reader(0, "u32")

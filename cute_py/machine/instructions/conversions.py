@@ -1,8 +1,8 @@
 """cvt: from any element type to any other, with rounding, saturation, and pairs and fours of narrow floats.
 
-Every float of at most 32 bits is converted to float64, which holds it exactly, and then rounded once. Integers of 64
-bits are first rounded to odd. A NaN converts to the integer 0, or to the integer with only the highest bit set if one
-of the types has 64 bits. Source: PTX ISA 9.0, cvt, cvt.pack.
+Every float of at most 32 bits is converted to float64, which is exact, and then rounded once. Integers of 64 bits are
+first rounded to odd. A NaN converts to the integer 0, or to the integer with only the highest bit set if one of the
+types has 64 bits. Source: PTX ISA 9.0, cvt, cvt.pack.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ class _Narrow:
         self.dtype, self.nan = np.dtype(dtype), nan
 
     def encode(self, x: Array, mode: str, finite: bool, relu: bool, random: Array | None) -> Array:
-        """float64 as bits; `finite` limits numbers to the largest. random: for stochastic rounding."""
+        """Encode float64 as bits; with `finite`, larger numbers become the largest finite number.
+
+        random: random numbers in [0, 1), for stochastic rounding.
+        """
         if relu:
             x = positive(x)
         fitted = rounded(x, self.digits, self.least, mode, random)
@@ -55,7 +58,7 @@ _NARROW: Final[Mapping[str, _Narrow]] = {
 
 
 def build_cvt(site: Site) -> Run:
-    """cvt."""
+    """Build the function that runs cvt."""
     if site.flag("pack"):
         return _build_pack(site)
     mode = site.choice(*_ROUNDINGS)
@@ -172,7 +175,9 @@ def _float(value: Array, source: Kind, target: Kind, mode: str, flags: Mapping[s
 
 
 def _with_nan(found: Array, missing: Array, raw: Array, lost: int) -> Array:
-    """Give the NaNs of float32 or float16 the sign and the upper bits of the float64 NaNs; `lost` bits are cut."""
+    """Give the NaNs of float32 or float16 results the sign and the upper bits of the float64 NaNs; `lost` bits are cut
+    off.
+    """
     size = 8 * found.dtype.itemsize
     plain = np.dtype(f"uint{size}")
     sign = raw >> np.uint64(64 - size) & np.uint64(1 << size - 1)
@@ -245,7 +250,7 @@ def _element(kind: Kind) -> tuple[str, int]:
 
 
 def _unpack(raw: Any, f: Frame, element: str, count: int) -> Array:
-    """Unpack elements to float64 (n, count), the lowest first."""
+    """Unpack elements to float64 (n, count), the element in the lowest bits first."""
     words = np.ascontiguousarray(broadcast(raw, f))
     if element in ("f16", "bf16"):
         halves = words.view(np.uint16).reshape(f.n, -1)[:, :count]
@@ -263,7 +268,7 @@ def _unpack(raw: Any, f: Frame, element: str, count: int) -> Array:
 
 
 def _encode(x: Array, element: str, mode: str, flags: Mapping[str, bool], random: Array | None = None) -> Array:
-    """Encode float64 (n, count) as bits of an element. random: (n, count), for stochastic rounding."""
+    """Encode float64 (n, count) as element bits. random: random numbers (n, count), for stochastic rounding."""
     if element in ("f16", "bf16"):
         if flags["relu"]:
             x = positive(x)
@@ -337,7 +342,7 @@ def _build_tf32(site: Site, mode: str, flags: Mapping[str, bool]) -> Run:
 
 
 def _build_scales(site: Site, source: Kind, target: Kind, mode: str, flags: Mapping[str, bool]) -> Run:
-    """Convert between ue8m0 pairs and bf16 or float32."""
+    """Build conversions between ue8m0 pairs and bf16 or float32."""
     d = site.writer(0, target)
     if source.name == "ue8m0x2":
         a = site.reader(1, "u16")
@@ -372,7 +377,9 @@ def _build_scales(site: Site, source: Kind, target: Kind, mode: str, flags: Mapp
 
 
 def _build_pack(site: Site) -> Run:
-    """cvt.pack: saturate two integers and pack them into halves, or into bytes below those of another register."""
+    """cvt.pack: saturate two integers and pack them as halves, or as the two lowest bytes of the result, below bytes of
+    a third operand.
+    """
     site.flag("sat")
     target, source = site.first_kind(), site.first_kind()
     third = site.choice("b32")

@@ -1,7 +1,7 @@
-"""Floating-point arithmetic with every rounding, saturation, flushed or kept denormals, and the NaNs of the hardware.
+"""Floating-point arithmetic with all rounding modes, saturation, flushing of denormals, and the NaNs of the hardware.
 
-numpy computes sums and products of float32 and float64 to nearest. Other results come from an exact float64, rounded
-once:
+numpy computes sums and products of float32 and float64, rounded to nearest. Other results are computed as a float64
+that rounds like the exact result, and are then rounded once:
 
     fma of float32, float16, bfloat16   the product is exact in float64; its sum with c is rounded to odd (the last bit
                                         is set if bits were lost), so the last rounding is that of the exact sum
@@ -62,7 +62,7 @@ def canonical(value: Any) -> Any:
 
 
 def with_nan(found: Any, *operands: Any) -> Array:
-    """Replace NaNs of float64 results by the NaN of an operand, quiet and with its sign; the last operand wins.
+    """Replace NaNs in float64 results by the quieted NaN of an operand, with its sign; later operands take precedence.
 
     A sum or product takes the NaN of its second operand before that of its first. A fused operation prefers b, then c,
     then a. A quotient prefers the dividend. An invalid operation, such as infinity minus infinity, gives
@@ -81,14 +81,14 @@ def with_nan(found: Any, *operands: Any) -> Array:
 
 
 def numbers_of_kind(raw: Any, kind: Kind) -> Any:
-    """Convert operands to floats that numpy computes with: bf16 to float32."""
+    """Convert operands to floats that numpy supports: bf16 becomes float32."""
     if kind.name == "bf16":
         return (np.asarray(raw).astype(np.uint32) << np.uint32(16)).view(np.float32)
     return raw
 
 
 def packed_numbers(raw: Any, f: Frame, kind: Kind) -> Array:
-    """Floats (n, 2) of a packed type, the lower half first."""
+    """Unpack operands of a packed type to floats (n, 2), the lower half first."""
     if kind.name == "f32x2":
         return np.ascontiguousarray(broadcast(raw, f)).view(np.float32).reshape(f.n, 2)
     halves = np.ascontiguousarray(broadcast(raw, f)).view(np.uint16).reshape(f.n, 2)
@@ -101,7 +101,7 @@ def packed_numbers(raw: Any, f: Frame, kind: Kind) -> Array:
 
 
 def _exact(name: str, values: Sequence[Any], mode: str) -> Array:
-    """A float64 that rounds to float32 or less in the same way as the exact result."""
+    """Compute a float64 that rounds to float32 or a narrower type in the same way as the exact result."""
     first, second, *rest = (np.asarray(value, np.float64) for value in values)
     if name == "mul":
         return np.asarray(first * second)
@@ -118,7 +118,7 @@ _OPERATIONS: Final = ("add", "sub", "mul", "fma", "mad")
 
 
 def _arithmetic(name: str) -> Builder:
-    """add, sub, mul, fma of every float type."""
+    """Return the builder of add, sub, mul or fma for all float types."""
 
     def build(site: Site) -> Run:
         mode = site.choice(*ROUNDINGS, default="rn")
@@ -141,7 +141,7 @@ def _arithmetic(name: str) -> Builder:
 
 
 def _mixed(site: Site, name: str, mode: str, saturates: bool, kind: Kind) -> Run:
-    """add, sub and fma of halves with a float32: the halves become float32, and the last operand is float32."""
+    """Build add, sub or fma of halves and a float32 last operand: the halves are converted to float32."""
     count = 3 if name in ("fma", "mad") else 2
     halves = [site.reader(1 + i, kind) for i in range(count - 1)]
     sources = [_widened(half, kind) for half in halves] + [site.reader(count, "f32")]
@@ -155,12 +155,12 @@ def _widened(half: Reader, kind: Kind) -> Reader:
 
 
 def saturated(value: Any) -> Any:
-    """Limit numbers to [0, 1]; a NaN becomes +0."""
+    """Clamp numbers to [0, 1]; a NaN becomes +0."""
     return np.where(value > 0, np.minimum(value, value.dtype.type(1)), value.dtype.type(0))
 
 
 def positive(value: Any) -> Any:
-    """Apply `.relu`: numbers that are not above 0 become +0; a NaN stays."""
+    """Apply `.relu`: numbers of at most 0 become +0; a NaN stays."""
     return np.where(value <= 0, 0.0, value)
 
 
@@ -206,7 +206,7 @@ def _double(name: str, mode: str, d: Any, sources: list[Reader]) -> Run:
 
 
 def _directed_sum(x: Array, y: Array, mode: str) -> Array:
-    """x + y of float64, rounded in one direction."""
+    """Compute x + y of float64 with a directed rounding."""
     found = signed_zeros(x + y, x, y) if mode == "rm" else x + y
     for place in np.flatnonzero(np.isfinite(x) & np.isfinite(y)).tolist():
         exact = Fraction(float(x[place])) + Fraction(float(y[place]))
@@ -259,14 +259,14 @@ def _put_halves(f: Frame, d: Any, bits: Array, kind: Kind) -> None:
 
 
 def _raw(kind: Kind) -> tuple[Any, int, int]:
-    """(unsigned dtype, sign bit, NaN) of an element."""
+    """Return (unsigned dtype, sign bit, NaN) of an element type."""
     element = kind.name.removesuffix("x2")
     table = {"f32": (np.uint32, 1 << 31, 0x7FFFFFFF), "f64": (np.uint64, 1 << 63, 0x7FF8000000000000)}
     return table.get(element, (np.uint16, 1 << 15, 0x7FFF))
 
 
 def _bits(value: Any, f: Frame, kind: Kind) -> Array:
-    """Operands as bits of elements: (n,), or (n, 2) for a packed type."""
+    """View operands as element bits: (n,), or (n, 2) for a packed type."""
     dtype = _raw(kind)[0]
     flat = np.ascontiguousarray(broadcast(value, f))
     return flat.view(dtype).reshape(f.n, -1) if kind.name.endswith("x2") else flat.view(dtype)
@@ -292,7 +292,9 @@ def _put_bits(f: Frame, d: Any, raw: Array, kind: Kind) -> None:
 
 
 def _extreme(smallest: bool) -> Builder:
-    """min and max: if one operand is a NaN, the result is the other operand, or NaN with `.NaN`; -0 is below +0."""
+    """Return the builder of min or max. If one operand is a NaN, the result is the other operand, or NaN with `.NaN`;
+    -0 is below +0.
+    """
 
     def build(site: Site) -> Run:
         flushes, keeps_nan, by_size = site.flag("ftz"), site.flag("NaN"), site.flag("xorsign")
@@ -329,7 +331,7 @@ def _extreme(smallest: bool) -> Builder:
 
 
 def _sign(name: str) -> Builder:
-    """abs and neg: change the sign bit."""
+    """Return the builder of abs or neg, which change the sign bit."""
 
     def build(site: Site) -> Run:
         flushes = site.flag("ftz")
@@ -373,7 +375,7 @@ _FUNCTIONS: Final[Mapping[str, Callable[[Any], Any]]] = {
 
 
 def _function(name: str) -> Builder:
-    """A function of one number, rounded from float64."""
+    """Return the builder of a function of one operand, which is computed in float64 and rounded."""
 
     def build(site: Site) -> Run:
         mode = site.choice(*ROUNDINGS, default="rn")
@@ -404,7 +406,7 @@ def _function(name: str) -> Builder:
 
 
 def _directed(name: str, value: Array, near: Array, mode: str) -> Array:
-    """A root or reciprocal as float64 that a directed rounding to float32 rounds like the exact result."""
+    """Compute a root or reciprocal as a float64 that directed rounding to float32 rounds like the exact result."""
     x = np.asarray(value, np.float64)
     if name == "rcp":
         lost = -(near * x - 1.0) * np.sign(x)
@@ -416,7 +418,7 @@ def _directed(name: str, value: Array, near: Array, mode: str) -> Array:
 
 
 def _half_function(function: Callable[[Any], Any], kind: Kind, d: Any, a: Reader, flushes: bool) -> Run:
-    """A function of halves; with flushing, a denormal result becomes a zero of its sign."""
+    """Build a function of halves; with flushing, a denormal result becomes a zero of the same sign."""
     element = kind.name.removesuffix("x2")
     least = np.float64(2.0**-126 if element == "bf16" else 2.0**-14)
 
@@ -432,7 +434,7 @@ def _half_function(function: Callable[[Any], Any], kind: Kind, d: Any, a: Reader
 
 
 def _double_function(name: str, mode: str, d: Any, a: Reader, flushes: bool) -> Run:
-    """rcp and sqrt of float64 by numpy; `.approx.ftz` keeps only the upper 32 bits."""
+    """Build rcp or sqrt of float64, computed by numpy; `.approx.ftz` keeps only the upper 32 bits."""
 
     def run(f: Frame) -> None:
         value = np.atleast_1d(a(f)).astype(np.float64)
@@ -458,7 +460,7 @@ def _double_function(name: str, mode: str, d: Any, a: Reader, flushes: bool) -> 
 
 
 def build_quotient(site: Site) -> Run:
-    """div: rounded, `.full` and `.approx`."""
+    """Build the function that runs div, with a rounding mode, `.full` or `.approx`."""
     mode = site.choice(*ROUNDINGS, default="rn")
     approximate = site.choice("approx", "full")
     flushes = site.flag("ftz")

@@ -1,9 +1,9 @@
-"""wmma: loads, products and stores of fragments; their layout in registers is the machine's own.
+"""wmma: loads, products and stores of fragments, with a register layout that this machine defines.
 
 The ISA does not define which thread holds which element of a fragment. A program can therefore only load fragments,
-store them, and treat all elements alike. If a lane holds p elements, its element i is number (lane * p + i) of the
-matrix, rows first. A fragment with more places than the matrix has elements repeats the elements. Products are summed
-as in mma.sync, except that tf32 sums two halves of k, one after the other (measured on an H200,
+store them, and treat all elements alike. Here, if a lane holds p elements, its element i is the element lane * p + i of
+the matrix in row-major order. A fragment that can hold more elements than the matrix has repeats them. Products are
+summed as in mma.sync, except that tf32 sums two halves of k, one after the other (measured on an H200,
 tests/oracle/data/h200_wmma.npz).
 Source: PTX ISA 9.0, wmma.load, wmma.store, wmma.mma.
 """
@@ -46,7 +46,7 @@ _TYPES: Final = ("f16", "bf16", "tf32", "f32", "f64", "s8", "u8", "s32")
 
 @dataclass(frozen=True, slots=True)
 class _Fragment:
-    """A fragment: rows and columns of its matrix, bits of an element, and number of elements of a lane."""
+    """A fragment: rows and columns of its matrix, width of an element in bits, and number of elements per lane."""
 
     rows: int
     columns: int
@@ -55,7 +55,7 @@ class _Fragment:
 
     @property
     def index(self) -> Array:
-        """(32, held): number of each element, rows first."""
+        """Row-major index in the matrix of each element, (32, held)."""
         return np.arange(LANES * self.held).reshape(LANES, -1) % (self.rows * self.columns)
 
     def matrix(self, words: Array) -> Array:
@@ -64,7 +64,7 @@ class _Fragment:
         return flat[:, : self.rows * self.columns].reshape(-1, self.rows, self.columns)
 
     def words(self, matrix: Array, word: Any) -> Array:
-        """The reverse of `matrix`."""
+        """Convert matrices of element bits to words; the inverse of `matrix`."""
         return in_registers(matrix.reshape(len(matrix), -1)[:, self.index], self.bits, word)
 
 
@@ -83,7 +83,7 @@ def _fragment(site: Site, part: str, shape: tuple[int, int, int], kind: str, reg
 
 
 def build_fragment(site: Site) -> Turn:
-    """wmma: load, store, mma."""
+    """Build the function that runs wmma.load, wmma.store or wmma.mma."""
     action = site.choice("load", "store", "mma")
     if not action:
         raise Refused(f"{site.one.opcode} is not emulated")
@@ -112,7 +112,7 @@ def _build_move(site: Site, shape: tuple[int, int, int], loads: bool) -> Turn:
     read: Any = None if loads else _rows(site, names, word)
 
     def addresses(f: Frame) -> Array:
-        """Addresses (32, held) of the elements of one warp."""
+        """Addresses of the elements that one warp holds, (32, held)."""
         step = across if pitch is None else int(broadcast(pitch(f), f)[0])
         element = row * step + column if order == "row" else column * step + row
         found: Array = int(base(f)[0]) + element * size

@@ -21,19 +21,19 @@ TYPES: Final = ("u8", "s8", "b8", "u16", "s16", "b16", "u32", "s32", "b32", "u64
 
 
 def unsigned_of(kind: Kind) -> Kind:
-    """The unsigned type with the same number of bits."""
+    """The unsigned type with the same width."""
     return KINDS[f"u{kind.bits}"]
 
 
 def binary(site: Site, operation: Callable[[Any, Any], Any], kind: Kind) -> Run:
-    """d = operation(a, b) of numbers of one type."""
+    """Build d = operation(a, b), with operands of one type."""
     d, a, b = site.writer(0, kind), site.reader(1, kind), site.reader(2, kind)
     site.finish(3)
     return lambda f: d(f, operation(a(f), b(f)))
 
 
 def unary(site: Site, operation: Callable[[Any], Any], kind: Kind) -> Run:
-    """d = operation(a)."""
+    """Build d = operation(a), with operands of one type."""
     d, a = site.writer(0, kind), site.reader(1, kind)
     site.finish(2)
     return lambda f: d(f, operation(a(f)))
@@ -43,22 +43,22 @@ def unary(site: Site, operation: Callable[[Any], Any], kind: Kind) -> Run:
 
 
 def build_add(site: Site) -> Run:
-    """add, with saturation of s32, or with a carry out (`.cc`)."""
+    """Build add, optionally with saturation of s32 or with a carry-out (`.cc`)."""
     return _sum(site, np.add, False)
 
 
 def build_sub(site: Site) -> Run:
-    """sub, likewise."""
+    """Build sub, optionally with saturation of s32 or with a carry-out (`.cc`)."""
     return _sum(site, np.subtract, False)
 
 
 def build_add_carry(site: Site) -> Run:
-    """addc."""
+    """Build addc: addition with carry-in."""
     return _sum(site, np.add, True)
 
 
 def build_sub_carry(site: Site) -> Run:
-    """subc."""
+    """Build subc: subtraction with borrow-in."""
     return _sum(site, np.subtract, True)
 
 
@@ -78,7 +78,7 @@ def _sum(site: Site, operation: Callable[[Any, Any], Any], carried: bool) -> Run
 
 
 def _packed(site: Site, operation: Callable[[Any, Any], Any]) -> Run:
-    """Apply an operation to two halves of 16 bits."""
+    """Build an operation on two packed 16-bit halves."""
     kind = site.kind("u16x2", "s16x2")
     half = np.dtype(np.int16 if kind.name[0] == "s" else np.uint16)
     d, a, b = site.writer(0, "b32"), site.reader(1, "b32"), site.reader(2, "b32")
@@ -92,8 +92,9 @@ def _packed(site: Site, operation: Callable[[Any, Any], Any]) -> Run:
 
 
 def _carry(f: Frame) -> Array:
-    """The carry flag of all threads. As in the hardware, a difference is a + ~b + 1, and sets the flag if it does not
-    borrow."""
+    """The carry flags of all threads. As in the hardware, a difference is computed as a + ~b + 1, so it sets the flag
+    if there is no borrow.
+    """
     return f.m.row("carry", lambda: np.zeros(f.m.count, np.uint8))
 
 
@@ -118,7 +119,7 @@ def _with_carry(site: Site, kind: Kind, subtracts: bool, carries: bool, carried:
 
 
 def high_product(a: Any, b: Any, kind: Kind) -> Any:
-    """The upper half of a product."""
+    """Compute the upper half of a product."""
     if kind.bits < 64:
         wide = np.int64 if kind.letter == "s" else np.uint64
         product = np.asarray(a).astype(wide) * np.asarray(b).astype(wide)
@@ -147,7 +148,7 @@ def _part(site: Site) -> str:
 
 
 def build_mul(site: Site) -> Run:
-    """mul: lo, hi, wide."""
+    """mul: compute the lower half (lo), the upper half (hi) or all bits (wide) of a product."""
     part, kind = _part(site), site.kind(*TYPES)
     a, b = site.reader(1, kind), site.reader(2, kind)
     site.finish(3)
@@ -162,7 +163,9 @@ def build_mul(site: Site) -> Run:
 
 
 def build_mad(site: Site) -> Run:
-    """mad: lo, hi, wide, with saturation or a carry."""
+    """mad: add c to the lower half (lo), the upper half (hi) or all bits (wide) of a product, with saturation or a
+    carry.
+    """
     saturates, carries = site.flag("sat"), site.flag("cc")
     part, kind = _part(site), site.kind(*TYPES)
     a, b = site.reader(1, kind), site.reader(2, kind)
@@ -203,7 +206,7 @@ def _mad_with_carry(
 
 
 def build_mul24(site: Site) -> Run:
-    """mul24 and mad24: products of the lower 24 bits."""
+    """mul24 and mad24: multiply the lower 24 bits of two operands; mad24 adds c."""
     part, kind = site.choice("lo", "hi"), site.kind("u32", "s32")
     saturates = site.flag("sat")
     adds = site.name == "mad24"
@@ -231,7 +234,7 @@ def build_mul24(site: Site) -> Run:
 
 
 def build_sad(site: Site) -> Run:
-    """sad: c + |a - b|."""
+    """sad: compute c + |a - b|."""
     kind = site.kind(*TYPES)
     d, a, b, c = site.writer(0, kind), site.reader(1, kind), site.reader(2, kind), site.reader(3, kind)
     site.finish(4)
@@ -244,19 +247,21 @@ def build_sad(site: Site) -> Run:
 
 
 def build_div(site: Site) -> Run:
-    """div: round towards zero; a division by zero gives all ones, as the code of compilers does."""
+    """div: round towards zero; a division by zero gives all ones, like the machine code that ptxas generates."""
     kind = site.kind(*TYPES)
     return binary(site, lambda a, b: quotient_and_rest(a, b, kind)[0], kind)
 
 
 def build_rem(site: Site) -> Run:
-    """rem: the result has the sign of the dividend; a division by zero gives all ones."""
+    """rem: compute the remainder, with the sign of the dividend; a division by zero gives all ones."""
     kind = site.kind(*TYPES)
     return binary(site, lambda a, b: quotient_and_rest(a, b, kind)[1], kind)
 
 
 def quotient_and_rest(a: Any, b: Any, kind: Kind) -> tuple[Any, Any]:
-    """Quotient, rounded towards zero, and remainder; a divisor 0 gives all ones for both, as measured on an H200."""
+    """Compute the quotient, rounded towards zero, and the remainder; for a divisor of 0, both are all ones, as measured
+    on an H200.
+    """
     x, y = np.broadcast_arrays(np.asarray(a, kind.dtype), np.asarray(b, kind.dtype))
     zero = y == 0
     safe = np.where(zero, kind.dtype.type(1), y)
@@ -273,12 +278,12 @@ def quotient_and_rest(a: Any, b: Any, kind: Kind) -> tuple[Any, Any]:
 
 
 def build_abs(site: Site) -> Run:
-    """abs."""
+    """Build abs."""
     return unary(site, np.abs, site.kind(*TYPES))
 
 
 def build_neg(site: Site) -> Run:
-    """neg."""
+    """Build neg."""
     return unary(site, np.negative, site.kind(*TYPES))
 
 
@@ -296,7 +301,7 @@ def _extreme(operation: Callable[[Any, Any], Any]) -> Builder:
 
 
 def _dot(parts: int) -> Builder:
-    """dp4a and dp2a."""
+    """Return the builder of dp4a or dp2a."""
 
     def build(site: Site) -> Run:
         half = site.choice("lo", "hi") if parts == 2 else ""
@@ -333,23 +338,23 @@ def _logic(operation: Callable[[Any, Any], Any]) -> Builder:
 
 
 def build_not(site: Site) -> Run:
-    """not."""
+    """Build not."""
     return unary(site, np.invert, site.kind("pred", "b16", "b32", "b64"))
 
 
 def build_cnot(site: Site) -> Run:
-    """cnot: 1 for 0, else 0."""
+    """cnot: logical negation, 1 for 0 and 0 for other values."""
     kind = site.kind("b16", "b32", "b64")
     return unary(site, lambda a: (a == 0).astype(kind.dtype), kind)
 
 
 def build_shl(site: Site) -> Run:
-    """shl: a shift by the width or more gives 0."""
+    """shl: shift left; a shift by the width or more gives 0."""
     return _shift(site, site.kind("b16", "b32", "b64"))
 
 
 def build_shr(site: Site) -> Run:
-    """shr: a signed type fills with the sign."""
+    """shr: shift right; a signed type is filled with the sign bit."""
     return _shift(site, site.kind(*TYPES))
 
 
@@ -420,7 +425,7 @@ def build_lop3(site: Site) -> Run:
 
 
 def _lop3_results(site: Site, operation: str) -> tuple[Writer, Writer, Reader]:
-    """Writers of `d` and `p` in `d|p`, and the predicate with which p is combined."""
+    """Return writers for `d` and `p` of the operand `d|p`, and a reader of the predicate with which p is combined."""
     if not operation:
         return site.writer(0, "b32"), lambda f, value: None, lambda f: np.bool_(False)
     one = site.operand(0)
@@ -430,7 +435,7 @@ def _lop3_results(site: Site, operation: str) -> tuple[Writer, Writer, Reader]:
 
 
 def build_permute(site: Site) -> Run:
-    """prmt: select bytes of two registers by a selector, in one of its modes."""
+    """prmt: select bytes of two registers by a selector, in any of the prmt modes."""
     mode = site.choice("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
     site.kind("b32")
     site.finish(4)
@@ -466,7 +471,7 @@ _MODES: Final = {
 
 
 def build_extract(site: Site) -> Run:
-    """bfe: a bit field, with its sign or zeros above it."""
+    """bfe: extract a bit field, and extend it with its sign or zeros."""
     kind = site.kind("u32", "s32", "u64", "s64")
     d, a, start, length = site.writer(0, kind), site.reader(1, kind), site.reader(2, "u32"), site.reader(3, "u32")
     site.finish(4)
@@ -489,10 +494,10 @@ def build_extract(site: Site) -> Run:
 
 
 def _field(start: Any, length: Any, bits: int) -> tuple[Array, Array]:
-    """First bit and length of a field, limited to the width.
+    """The first bit and the length of a bit field, limited to the width.
 
-    For 32 bits only the lower byte of each operand counts. For 64 bits, ptxas builds bfe and bfi from other
-    instructions, and all bits count, as measured on an H200.
+    For 32 bits, only the lower byte of each operand is used. For 64 bits, ptxas builds bfe and bfi from other
+    instructions, and all bits are used, as measured on an H200.
     """
     mask = 0xFF if bits == 32 else 0xFFFFFFFF
     first, count = (np.asarray(value).astype(np.int64) & mask for value in (start, length))
@@ -500,14 +505,14 @@ def _field(start: Any, length: Any, bits: int) -> tuple[Array, Array]:
 
 
 def _ones(count: Array, plain: Any) -> Array:
-    """Numbers with the `count` lowest bits set, at most all bits."""
+    """Compute masks with the lowest `count` bits set; a larger count sets all bits."""
     bits = plain.itemsize * 8
     some = (plain.type(1) << np.clip(count, 0, bits - 1).astype(plain)) - plain.type(1)
     return np.asarray(np.where(count >= bits, ~plain.type(0), some))
 
 
 def build_insert(site: Site) -> Run:
-    """bfi: insert a bit field into another number."""
+    """bfi: insert a bit field into another value."""
     kind = site.kind("b32", "b64")
     d, a, b = site.writer(0, kind), site.reader(1, kind), site.reader(2, kind)
     start, length = site.reader(3, "u32"), site.reader(4, "u32")
@@ -524,7 +529,7 @@ def build_insert(site: Site) -> Run:
 
 
 def build_mask(site: Site) -> Run:
-    """bmsk: a run of ones from a given bit on."""
+    """bmsk: make a mask of consecutive ones that begins at a given bit."""
     wraps = site.choice("clamp", "wrap") == "wrap"
     site.kind("b32")
     d, a, b = site.writer(0, "b32"), site.reader(1, "b32"), site.reader(2, "b32")
@@ -542,7 +547,7 @@ def build_mask(site: Site) -> Run:
 
 
 def build_extend(site: Site) -> Run:
-    """szext: the lower bits, with their sign or zeros above."""
+    """szext: keep the lower bits, and extend them with their sign or zeros."""
     wraps = site.choice("clamp", "wrap") == "wrap"
     kind = site.kind("u32", "s32")
     d, a, b = site.writer(0, kind), site.reader(1, "b32"), site.reader(2, "b32")
@@ -562,7 +567,7 @@ def build_extend(site: Site) -> Run:
 
 
 def _highest(value: Array, bits: int) -> Array:
-    """Number of the highest set bit; -1 if no bit is set."""
+    """Index of the highest set bit; -1 if no bit is set."""
     found = np.full(value.shape, -1, np.int64)
     rest = value.astype(np.uint64)
     base = np.zeros(value.shape, np.int64)
@@ -575,7 +580,7 @@ def _highest(value: Array, bits: int) -> Array:
 
 
 def build_count(site: Site) -> Run:
-    """popc, clz: count the ones, or the zeros above the highest one."""
+    """popc, clz: count the set bits, or the leading zeros."""
     kind = site.kind("b32", "b64")
     d, a = site.writer(0, "u32"), site.reader(1, kind)
     site.finish(2)
@@ -585,7 +590,7 @@ def build_count(site: Site) -> Run:
 
 
 def build_find(site: Site) -> Run:
-    """bfind: number of the highest bit that differs from the sign; all ones if there is none."""
+    """bfind: find the index of the highest bit that differs from the sign; all ones if there is none."""
     shifts = site.flag("shiftamt")
     kind = site.kind("u32", "s32", "u64", "s64")
     d, a = site.writer(0, "u32"), site.reader(1, kind)
@@ -604,7 +609,7 @@ def build_find(site: Site) -> Run:
 
 
 def build_reverse(site: Site) -> Run:
-    """brev: bits in reverse order."""
+    """brev: reverse the order of the bits."""
     kind = site.kind("b32", "b64")
 
     def reversed_(value: Any) -> Any:
@@ -616,7 +621,7 @@ def build_reverse(site: Site) -> Run:
 
 
 def build_nth(site: Site) -> Run:
-    """fns: the n-th set bit from a base."""
+    """fns: find the n-th set bit from a base position."""
     site.kind("b32")
     d, mask, base, offset = site.writer(0, "b32"), site.reader(1, "b32"), site.reader(2, "u32"), site.reader(3, "s32")
     site.finish(4)

@@ -1,15 +1,16 @@
-"""mma.sync with a .kind, of sm_120a and sm_121a: floats of 4, 6 and 8 bits, with scale factors and without.
+"""mma.sync with a .kind, for sm_120a and sm_121a: floats of 4, 6 and 8 bits, with or without scale factors.
 
     .kind::f8f6f4      m16n8k32, D of float32 or float16
     .kind::mxf8f6f4    m16n8k32, a ue8m0 factor for each row          (.scale_vec::1X)
     .kind::mxf4        m16n8k64, two ue8m0 factors                    (.scale_vec::2X)
     .kind::mxf4nvf4    m16n8k64, two ue8m0 factors, or four           (.scale_vec::2X, 4X) of ue8m0 or ue4m3
 
-With K = 32, an element has a byte: 6-bit elements are its bits 0 to 5, 4-bit elements its bits 2 to 5. With K = 64, two
-elements share a byte. The selector {b, t} follows the register of the factors. The factors of row r of A are bytes of
-this register in lane 4 (r % 8) + 2 t + r // 8, from byte b on. The factors of column n of B are in lane 4 n + t.
+With K = 32, each element occupies a byte: a 6-bit element is in bits 0 to 5, a 4-bit element in bits 2 to 5. With K =
+64, two elements share a byte. In the operand list, a selector {b, t} follows the register of the scale factors. The
+factors of row r of A are in this register of lane 4 (r % 8) + 2 t + r // 8, from byte b on. The factors of column n of
+B are in lane 4 n + t.
 Source: PTX ISA 9.0, 9.7.14.3 block scaling for mma.sync, 9.7.14.5 fragments; cute/atom/mma_traits_sm120.hpp. No GPU
-with these instructions was available: the order of sums is that of float16 on an H200.
+with these instructions was available: the machine sums in the order that was measured for float16 on an H200.
 """
 
 from __future__ import annotations
@@ -66,7 +67,10 @@ _OPCODE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class KindInstruction:
-    """An mma.sync with a kind: its atom, which defines the fragments, and its types. factors: number per row, or 0."""
+    """An mma.sync with a kind: its atom, which defines the fragments, and its types.
+
+    factors: number of scale factors per row, or 0.
+    """
 
     atom: MmaAtom
     d: str
@@ -78,10 +82,10 @@ class KindInstruction:
 
 @functools.lru_cache(maxsize=256)
 def kind_instruction(opcode: str) -> KindInstruction:
-    """The instruction of an opcode; its kind comes before the shape or after the majors.
+    """Find the instruction of an opcode, whose kind comes before the shape or after the majors.
 
     Raises:
-        Refused: there is no such instruction, or it is not emulated.
+        Refused: the instruction does not exist, or is not emulated.
 
     >>> found = kind_instruction("mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0")
     >>> found.factors, found.atom.op
@@ -130,7 +134,7 @@ def scale_lanes(atom: MmaAtom, operand: str, selected: int) -> Array:
 
 
 def run_kind_mma(found: KindInstruction, a: Array, b: Array, c: Array, scales: tuple[Array, ...]) -> Array:
-    """mma.sync of warps: words (.., lane, register) of A, B and C -> words of D.
+    """Run mma.sync for warps on words (.., lane, register) of A, B and C, and return D in this form.
 
     Args:
         scales: codes of the factors of A and of B, (.., rows, factors); empty for kinds without factors.
@@ -150,7 +154,7 @@ def run_kind_mma(found: KindInstruction, a: Array, b: Array, c: Array, scales: t
 
 @dataclass(frozen=True, slots=True)
 class _Scales:
-    """The factors of an operand: their register, and the selector {byte, thread}."""
+    """The scale factors of an operand: their register, and the selector {byte, thread}."""
 
     operand: str
     words: Reader
@@ -158,7 +162,7 @@ class _Scales:
     thread: Reader
 
     def codes(self, site: Site, f: Frame, found: KindInstruction) -> Array:
-        """The codes of the factors, (warps, rows, factors).
+        """The codes of the scale factors, (warps, rows, factors).
 
         Raises:
             Fault: the instruction does not support the selector, or the lanes have different selectors.
@@ -194,7 +198,7 @@ def _scales(site: Site, place: int, operand: str) -> _Scales:
 
 
 def build_kind_mma(site: Site) -> Turn:
-    """mma.sync with a kind."""
+    """Build the function that runs mma.sync with a kind."""
     target = str(site.code.module.target).split(",")[0].strip()
     if not Targets.CONSUMER_SPECIFIC.has(architecture(target)):
         raise Refused(f"{site.one.opcode} needs {Targets.CONSUMER_SPECIFIC.value}; the kernel is for {target}")
@@ -216,7 +220,7 @@ def build_kind_mma(site: Site) -> Turn:
 
 
 def build_any_mma(site: Site) -> Turn:
-    """mma.sync, with or without a kind."""
+    """Build the function that runs mma.sync, with or without a kind."""
     return build_kind_mma(site) if ".kind::" in site.one.opcode else build_mma(site)
 
 

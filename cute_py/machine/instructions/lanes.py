@@ -32,7 +32,8 @@ def mask_of(flags: Array) -> Array:
 
 
 def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1, full: bool = False) -> Turn:
-    """Run an instruction of the lanes in a mask, or, without a mask, of all live lanes of the given number of warps.
+    """Build an instruction that runs when all lanes in a mask, or without a mask all live lanes of `warps` warps, have
+    reached it.
 
     full: whether all 32 lanes of a warp must reach it, so that no lane may have exited.
     """
@@ -52,7 +53,7 @@ def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1, ful
         return gather(f)
 
     def complete(f: Frame) -> Array:
-        """(n,): whether the frame has all lanes that a thread's mask names."""
+        """Flags (n,): whether the frame contains all live lanes that a thread's mask names."""
         if warps > 1 and f.m.cta_threads % (LANES * warps) == 0:
             group = f.threads // (LANES * warps)
             here_, count = np.unique(group, return_counts=True)
@@ -103,7 +104,7 @@ def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1, ful
 
 
 def _noticed(site: Site, go: Control) -> Control:
-    """Wrap an instruction: if threads have exited, the observer gets an event."""
+    """Wrap an instruction so that the observer gets an event if threads have exited."""
 
     def reported(f: Frame) -> Gone | None:
         if f.m.exits:
@@ -114,12 +115,12 @@ def _noticed(site: Site, go: Control) -> Control:
 
 
 def _names_all(site: Site) -> bool:
-    """Whether the last operand, the mask, is the constant that names all lanes."""
+    """Whether the mask, which is the last operand, is a constant that names all lanes."""
     return site.operands[-1].value in (ALL, -1)
 
 
 def _expect_full(site: Site, run: Run, warps: int) -> Run:
-    """Wrap an instruction that runs only on whole warps or warpgroups."""
+    """Wrap an instruction so that it raises a fault unless whole warps or warpgroups execute it."""
     what = "a warp" if warps == 1 else f"a warpgroup of {warps} warps"
 
     def whole(f: Frame) -> None:
@@ -132,7 +133,7 @@ def _expect_full(site: Site, run: Run, warps: int) -> Run:
 
 
 def _pair(site: Site, place: int) -> tuple[str, str | None]:
-    """The two names of `d|p`."""
+    """The two names in an operand `d|p`; the second is None for an operand `d`."""
     one = site.operand(place)
     if one.kind is OperandKind.PAIR:
         return one.elements[0], one.elements[1]
@@ -140,7 +141,7 @@ def _pair(site: Site, place: int) -> tuple[str, str | None]:
 
 
 def build_shuffle(site: Site) -> Turn:
-    """shfl.sync."""
+    """Build the function that runs shfl.sync."""
     site.flag("sync")
     mode = site.choice("up", "down", "bfly", "idx")
     site.kind("b32")
@@ -179,7 +180,7 @@ def build_shuffle(site: Site) -> Turn:
 
 
 def build_vote(site: Site) -> Turn:
-    """vote.sync: all, any, uni, ballot."""
+    """Build the function that runs vote.sync: all, any, uni or ballot."""
     site.flag("sync")
     mode = site.choice("all", "any", "uni", "ballot")
     site.kind("pred", "b32")
@@ -211,7 +212,7 @@ def build_vote(site: Site) -> Turn:
 
 
 def build_match(site: Site) -> Turn:
-    """match.sync: any, all."""
+    """Build the function that runs match.sync: any or all."""
     site.flag("sync")
     mode = site.choice("any", "all")
     kind = site.kind("b32", "b64")
@@ -249,7 +250,9 @@ _REDUCED: Final[Mapping[str, Callable[[Array], Any]]] = {
 
 
 def _float_extreme(smallest: bool, by_size: bool, keeps_nan: bool) -> Callable[[Array], Any]:
-    """The minimum or maximum of float32 as bits; -0 is below +0. A NaN counts only with `.NaN`, or if all are NaN."""
+    """Return a function that computes the minimum or maximum of float32 values as bits; -0 is below +0. A NaN counts
+    only with `.NaN`, or if all values are NaN.
+    """
     sign, infinity, nan = np.uint32(1 << 31), np.uint32(0x7F800000), np.uint32(0x7FFFFFFF)
 
     def found(words: Array) -> Any:
@@ -264,7 +267,7 @@ def _float_extreme(smallest: bool, by_size: bool, keeps_nan: bool) -> Callable[[
 
 
 def build_reduction(site: Site) -> Turn:
-    """redux.sync of integers, and of float32."""
+    """Build the function that runs redux.sync on integers or float32."""
     site.flag("sync")
     operation = site.choice(*_REDUCED)
     by_size, keeps_nan = site.flag("abs"), site.flag("NaN")
@@ -292,7 +295,7 @@ def build_reduction(site: Site) -> Turn:
 
 
 def build_election(site: Site) -> Turn:
-    """elect.sync: the lowest lane of the mask."""
+    """elect.sync: elect the lowest lane of the mask."""
     site.flag("sync")
     site.finish(2)
     name, chosen_name = _pair(site, 0)
@@ -311,7 +314,7 @@ def build_election(site: Site) -> Turn:
 
 
 def build_active(site: Site) -> Run:
-    """activemask: the lanes that run together."""
+    """activemask: return the mask of the lanes that run together."""
     site.kind("b32")
     site.finish(1)
     put = site.writer(0, "b32")

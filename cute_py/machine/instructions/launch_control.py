@@ -1,13 +1,13 @@
 """clusterlaunchcontrol: a cluster requests the work of another cluster that has not been launched yet.
 
-try_cancel takes the next cluster of the grid that does not run yet, if there is one, and writes an answer of 16 bytes
-to shared memory. query_cancel reads the answer. The ISA does not define its bits; here it has a flag and the
-coordinates of the first CTA:
+try_cancel cancels the launch of the next cluster in the grid that does not run yet, if there is one, and writes a
+response of 16 bytes to shared memory. query_cancel reads the response. The ISA does not define the bits of the
+response; here they are a flag and the coordinates of the first CTA:
 
     word 0    1 if a cluster was cancelled           words 1 to 3    x, y, z of its first CTA
 
 The number of clusters that fit on the device determines whether a cluster is cancelled, and which one; the machine has
-132 multiprocessors. Under the lazy schedule no cluster is cancelled, so all are launched.
+132 multiprocessors. Under the lazy schedule no cluster is cancelled, so all clusters are launched.
 Source: PTX ISA 9.0, clusterlaunchcontrol.try_cancel, clusterlaunchcontrol.query_cancel.
 """
 
@@ -31,7 +31,7 @@ ANSWER_BYTES: Final = 16
 
 
 def build_launch_control(site: Site) -> Run:
-    """try_cancel and query_cancel."""
+    """Build the function that runs try_cancel or query_cancel."""
     if site.flag("try_cancel"):
         return _build_cancel(site)
     if not site.flag("query_cancel"):
@@ -82,7 +82,7 @@ def _build_cancel(site: Site) -> Run:
 
 
 def _word(site: Site, operand: int, number: int) -> Callable[[Frame], Array]:
-    """Reader of a word of an answer in a register of 128 bits."""
+    """Return a function of a frame that reads a word of a response in a 128-bit register."""
     name = site.operand(operand).base
     if site.bits_of(name) != 128:
         raise Refused(f"the register {name} of {site.one.opcode} has {site.bits_of(name)} bits; must have 128")

@@ -1,7 +1,9 @@
 """Matrix instructions: mma, wgmma and its groups, ldmatrix, stmatrix, movmatrix; all warps of a frame at once.
 
-A wgmma is an agent: under the lazy schedule it reads its operands and writes its sums when a thread waits for its
-group. Source: PTX ISA 9.0, warp-level and asynchronous warpgroup-level matrix instructions; the arithmetic is measured.
+A wgmma runs as an agent: under the lazy schedule, it reads its operands and writes its sums when a thread waits for its
+group.
+Source: PTX ISA 9.0, warp-level and asynchronous warpgroup-level matrix instructions; the arithmetic was measured on an
+H200.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ _UNIT: Final = np.dtype(np.uint16)
 
 
 def _rows(site: Site, names: tuple[str, ...], kind: Kind) -> Callable[[Frame], Array]:
-    """Reader of the registers of a list as (n, k) words; it reads neighbouring registers as one block."""
+    """Return a function of a frame that reads a list of registers as words (n, k); it reads adjacent registers as one
+    block.
+    """
     slots = _slots(site, names, kind)
     if slots is None:
         readers = [site.read(name, kind) for name in names]
@@ -47,7 +51,7 @@ def _rows(site: Site, names: tuple[str, ...], kind: Kind) -> Callable[[Frame], A
 
 
 def _slots(site: Site, names: tuple[str, ...], kind: Kind) -> Any:
-    """The rows of registers, as a slice if they are neighbours; None if some are not registers of that width."""
+    """The row indices of registers, as a slice if they are adjacent; None if a name is not a register."""
     found = []
     for name in names:
         one = operand_of(name)
@@ -64,7 +68,7 @@ def _slots(site: Site, names: tuple[str, ...], kind: Kind) -> Any:
 
 
 def _put_rows(site: Site, names: tuple[str, ...], kind: Kind) -> Callable[[Frame, Array], None]:
-    """Writer of (n, k) words to the registers of a list."""
+    """Return a function of a frame that writes words (n, k) to a list of registers."""
     slots = _slots(site, names, kind)
     if slots is None:
         puts = [site.write(name, kind) for name in names]
@@ -82,9 +86,9 @@ def _put_rows(site: Site, names: tuple[str, ...], kind: Kind) -> Callable[[Frame
 
 
 def _matrix_form(site: Site, registers: int, address: int) -> tuple[int, bool, tuple[str, ...], Locate]:
-    """The form of ldmatrix and stmatrix: number of matrices, whether they are transposed, registers, address.
+    """Parse ldmatrix or stmatrix: number of matrices, whether they are transposed, registers, address.
 
-    registers, address: places of these two operands.
+    registers, address: indices of these two operands.
     """
     site.flag("sync")
     site.flag("aligned")
@@ -104,7 +108,7 @@ def _matrix_form(site: Site, registers: int, address: int) -> tuple[int, bool, t
 
 
 def build_load_matrix(site: Site) -> Turn:
-    """ldmatrix."""
+    """Build the function that runs ldmatrix."""
     count, transposed, names, where = _matrix_form(site, 0, 1)
     put = _put_rows(site, names, KINDS["b32"])
 
@@ -121,7 +125,7 @@ def build_load_matrix(site: Site) -> Turn:
 
 
 def build_store_matrix(site: Site) -> Turn:
-    """stmatrix."""
+    """Build the function that runs stmatrix."""
     count, transposed, names, where = _matrix_form(site, 1, 0)
     read = _rows(site, names, KINDS["b32"])
 
@@ -139,7 +143,7 @@ def build_store_matrix(site: Site) -> Turn:
 
 
 def build_transpose_matrix(site: Site) -> Turn:
-    """movmatrix."""
+    """Build the function that runs movmatrix."""
     for word in ("sync", "aligned", "m8n8", "trans"):
         site.flag(word)
     site.kind("b16")
@@ -157,7 +161,7 @@ def build_transpose_matrix(site: Site) -> Turn:
 
 
 def _fragments_of(site: Site, atom: MmaAtom) -> list[tuple[str, ...]]:
-    """The registers of D, A, B and C; their numbers must match the atom."""
+    """The registers of D, A, B and C; the number of registers must match the atom."""
     lists = [site.elements(place) for place in range(4)]
     for operand, names in zip("CABC", lists, strict=True):
         count = atom.registers[operand][0]
@@ -168,7 +172,7 @@ def _fragments_of(site: Site, atom: MmaAtom) -> list[tuple[str, ...]]:
 
 
 def build_mma(site: Site) -> Turn:
-    """mma.sync."""
+    """Build the function that runs mma.sync."""
     found = matrix_instruction(site.one.opcode)
     kind = KINDS["b64" if found.a == "f64" else "b32"]
     site.used = [True] * len(site.modifiers)
@@ -188,7 +192,7 @@ def build_mma(site: Site) -> Turn:
 
 
 class _Products:
-    """The products of the warpgroups: the number of committed groups of each warp, and the products under way."""
+    """The wgmma products of a run: the number of groups that each warp has committed, and the products in flight."""
 
     def __init__(self, warps: int) -> None:
         self.committed = np.zeros(warps, np.int64)
@@ -205,7 +209,7 @@ def _products(f: Frame) -> _Products:
 
 
 def build_wgmma(site: Site) -> Turn | Run:
-    """wgmma: fence, mma_async, commit_group, wait_group."""
+    """Build the function that runs a wgmma instruction: fence, mma_async, commit_group or wait_group."""
     action = site.choice("fence", "mma_async", "commit_group", "wait_group")
     if action == "mma_async":
         return _build_product(site)
@@ -244,8 +248,8 @@ def build_wgmma(site: Site) -> Turn | Run:
 class _Product:
     """A wgmma instruction: its operands as functions of a frame, and its immediates.
 
-    first: A, rows of registers or a descriptor. scale: whether the product is added to D. negated: whether A and B are
-    negated.
+    first: reader of A, as registers or as a descriptor. scale: whether the product is added to D. negated: whether A
+    and B are negated.
     """
 
     found: MatrixInstruction
@@ -261,7 +265,7 @@ class _Product:
 
 
 def _product(site: Site) -> _Product:
-    """Read the operands."""
+    """Parse the operands and immediates of a wgmma.mma_async."""
     in_registers = site.operand(1).kind is OperandKind.VECTOR
     found = matrix_instruction(site.one.opcode, in_registers)
     site.used = [True] * len(site.modifiers)
@@ -346,7 +350,7 @@ def _build_product(site: Site) -> Turn:
 
 
 def _report(site: Site, product: _Product, f: Frame, start: int, a: Any, b: int) -> None:
-    """Report the bytes of shared memory that a product reads to the observer."""
+    """Report to the observer which bytes of shared memory a product reads."""
     m, found = f.m, product.found
     rows, columns, depth = (int(x) for x in found.atom.shape_mnk)
     width = element_width(found.a)

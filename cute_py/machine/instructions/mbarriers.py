@@ -1,8 +1,9 @@
-"""The mbarrier instructions: init, inval, arrive, expect_tx, test_wait, try_wait. The emulator's `Mbarrier` counts.
+"""The mbarrier instructions: init, inval, arrive, expect_tx, test_wait, try_wait. `Mbarrier` of the TMA emulator does
+the counting.
 
-A token (the state that an arrival returns) is the number of the phase, with the number of arrivals that were pending
-before. `try_wait` suspends until its phase has completed. If nothing else can run, it returns false, as after its time
-limit.
+A token (the state that an arrival returns) contains the index of the phase, and the number of arrivals that were
+pending before. `try_wait` suspends its threads until the phase has completed. If nothing else can run, `try_wait`
+returns false, as if its time limit had passed.
 Source: PTX ISA 9.0, mbarrier.
 """
 
@@ -28,7 +29,7 @@ Gone = list[tuple[int, Frame]]
 
 
 def barriers_of(f: Frame, site: Site, place: int) -> Mbarrier:
-    """The barrier at a place in the shared memory of all CTAs."""
+    """Return the mbarrier at offset `place` in the shared memory of all CTAs."""
     m = f.m
     cta, offset = divmod(place, m.shared_stride)
     found = m.windows[cta].barriers.get(offset)
@@ -45,12 +46,12 @@ def barriers_of(f: Frame, site: Site, place: int) -> Mbarrier:
 
 
 def land(f: Frame, site: Site, place: int, nbytes: int) -> None:
-    """Count bytes of a transfer at the barrier of a place."""
+    """Count `nbytes` of a transfer at the mbarrier at offset `place`."""
     landed(f, place, barriers_of(f, site, place), nbytes, site.number)
 
 
 def landed(f: Frame, place: int, barrier: Mbarrier, nbytes: int, at: int) -> None:
-    """Count bytes of a transfer of the instruction `at` at a barrier."""
+    """Count `nbytes` of a transfer at an mbarrier; the instruction with index `at` issued the transfer."""
     m = f.m
     m.observer.landed(m, place, barrier, nbytes, at)
     before = barrier.phase
@@ -69,7 +70,7 @@ def _orders(site: Site) -> None:
 
 
 def build_mbarrier(site: Site) -> Run | Turn:
-    """All mbarrier instructions."""
+    """Build the function that runs an mbarrier instruction."""
     builders = {
         "init": _build_init, "inval": _build_inval, "arrive": _build_arrive, "arrive_drop": _build_arrive,
         "expect_tx": _build_bytes, "complete_tx": _build_bytes, "test_wait": _build_wait, "try_wait": _build_wait,
@@ -122,7 +123,7 @@ def _build_inval(site: Site, action: str) -> Run:
 def arrive_at(
     f: Frame, site: Site, place: int, barrier: Mbarrier, count: int, drops: bool = False, expected: int | None = None
 ) -> int:
-    """Make arrivals, over several phases if they complete one; return the token of the first."""
+    """Make `count` arrivals, which may complete phases; return the token of the first arrival."""
     f.m.observer.arrived(f, site, place, barrier, count, expected)
     if expected is not None and barrier.pending:
         _counted(f, site, barrier, "expect_tx", expected)

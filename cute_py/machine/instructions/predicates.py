@@ -50,7 +50,7 @@ def _comparison(site: Site, kind: Kind) -> Callable[[Any, Any], Any]:
 
 
 def _compared(site: Site, kind: Kind, first: int) -> Callable[[Frame], Any]:
-    """The flags of a comparison of two operands; (n, 2) for packed types."""
+    """Return a function of a frame that compares two operands: flags (n,), or (n, 2) for packed types."""
     compare = _comparison(site, kind)
     flushes = site.flag("ftz")
     a, b = site.reader(first, kind), site.reader(first + 1, kind)
@@ -73,7 +73,9 @@ def _combination(site: Site, place: int) -> Callable[[Frame, Any], Any] | None:
 
 
 def build_setp(site: Site) -> Run:
-    """setp: write a predicate, or a predicate and its opposite; for packed types, one predicate for each half."""
+    """setp: compare, and write a predicate, or a predicate and its negation; for packed types, one predicate for each
+    half.
+    """
     kind = site.kind()
     flags = _compared(site, kind, 1)
     combined = _combination(site, 3)
@@ -104,7 +106,7 @@ def build_setp(site: Site) -> Run:
 
 
 def build_set(site: Site) -> Run:
-    """set: write all ones or zeros, or 1.0 or 0.0."""
+    """set: compare, and write all ones or zeros, or 1.0 or 0.0."""
     source = site.kind()
     target = site.kind()
     flags = _compared(site, source, 1)
@@ -132,7 +134,7 @@ def build_set(site: Site) -> Run:
 
 
 def build_selp(site: Site) -> Run:
-    """selp: a if the predicate holds, else b."""
+    """selp: select a if the predicate is true, else b."""
     kind = site.kind()
     put, a, b, c = site.writer(0, kind), site.reader(1, kind), site.reader(2, kind), site.predicate(3)
     site.finish(4)
@@ -140,7 +142,7 @@ def build_selp(site: Site) -> Run:
 
 
 def build_slct(site: Site) -> Run:
-    """slct: a if c >= 0, else b."""
+    """slct: select a if c >= 0, else b."""
     flushes = site.flag("ftz")
     by, kind = site.kind("s32", "f32"), site.kind()
     put, a, b = site.writer(0, kind), site.reader(1, kind), site.reader(2, kind)

@@ -29,7 +29,7 @@ def build_remote_reduction(site: Site, operations: Mapping[str, Callable[[Any, A
     """red.async: reduce into the shared memory of a CTA of the cluster; an mbarrier of that CTA counts the bytes.
 
     Args:
-        operations: name -> function of the old and the new number.
+        operations: name -> function of the old and the new value.
     """
     site.flag("relaxed")
     site.flag("cluster")
@@ -64,7 +64,7 @@ def build_remote_reduction(site: Site, operations: Mapping[str, Callable[[Any, A
 
 
 def build_wide_atomic(site: Site, space: str, operation: str, order: AccessOrder) -> Run:
-    """atom.exch.b128, atom.cas.b128: threads one after another, in their order."""
+    """atom.exch.b128, atom.cas.b128: run the threads one after another, in thread order."""
     if operation not in ("exch", "cas") or site.name != "atom":
         raise Refused(f"{site.one.opcode}: only atom.exch and atom.cas exist for 128 bits")
     names = [site.operand(place).base for place in (0, *range(2, 3 + (operation == "cas")))]
@@ -96,5 +96,5 @@ def build_wide_atomic(site: Site, space: str, operation: str, order: AccessOrder
 
 
 def build_multimem(site: Site) -> Run:
-    """multimem: not emulated, because its addresses are memory of several GPUs, and the machine is one."""
+    """multimem: not emulated, because its addresses refer to the memory of several GPUs, and the machine models one."""
     raise Refused(f"{site.one.opcode} acts on multicast memory of several GPUs, but the machine is a single GPU")

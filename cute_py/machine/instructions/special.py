@@ -1,7 +1,8 @@
 """Special registers: position of a thread, sizes of the launch, clocks.
 
-Source: PTX ISA 9.0, special registers. One executed instruction of a warp counts as a cycle; %globaltimer counts
-the same.
+Source: PTX ISA 9.0, special registers. Each instruction that a warp executes counts as one cycle; %globaltimer counts
+the same way. %envreg1 and %envreg2 are the upper and the lower half of the address of the workspace of a cooperative
+launch: cooperative_groups/details/driver_abi.h of CUDA 13.0.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from cute_py.machine.code import RESERVED_BYTES
 from cute_py.machine.kinds import Kind
 from cute_py.machine.sites import Site
 from cute_py.machine.threads import LANES, Array, Frame, Host, Reader
@@ -20,7 +22,7 @@ Build = Callable[[Site, Kind], Reader]
 
 
 def _row(name: str, made: Callable[[Host], Array]) -> Build:
-    """A register with a constant number for each thread."""
+    """Return the builder of a register with a constant value for each thread."""
 
     def build(site: Site, kind: Kind) -> Reader:
         dtype = np.dtype(f"uint{max(kind.bits, 16)}")
@@ -40,7 +42,7 @@ def _row(name: str, made: Callable[[Host], Array]) -> Build:
 
 
 def _one(made: Callable[[Host], int]) -> Build:
-    """A register with one number for all threads."""
+    """Return the builder of a register with one value for all threads."""
     return lambda site, kind: lambda f: kind.dtype.type(made(f.m))
 
 
@@ -81,6 +83,16 @@ def _clock(bits: int) -> Build:
             return kind.dtype.type(f.m.totals.clock % (1 << min(bits, 63)))
 
         return read
+
+    return build
+
+
+def _reserved(added: int) -> Build:
+    """A shared address in the memory that a system reserves."""
+
+    def build(site: Site, kind: Kind) -> Reader:
+        offset = site.code.reserved_shared() + added
+        return lambda f: (f.m.shared_window(f) + offset).astype(kind.dtype)
 
     return build
 
@@ -132,5 +144,12 @@ TABLE: Final[Mapping[str, Build]] = {
     "%dynamic_smem_size": _one(lambda m: m.shape.dynamic_shared),
     "%total_smem_size": _one(lambda m: m.shared_bytes),
     "%aggr_smem_size": _one(lambda m: m.shared_bytes + 1024),
+    "%reserved_smem_offset_begin": _reserved(0),
+    "%reserved_smem_offset_end": _reserved(RESERVED_BYTES),
+    "%reserved_smem_offset_cap": _one(lambda m: RESERVED_BYTES),
+    "%reserved_smem_offset_0": _reserved(0),
+    "%reserved_smem_offset_1": _reserved(RESERVED_BYTES // 2),
     "%envreg0": _one(lambda m: 0),
+    "%envreg1": _one(lambda m: m.memory.workspace >> 32),
+    "%envreg2": _one(lambda m: m.memory.workspace & 0xFFFF_FFFF),
 }

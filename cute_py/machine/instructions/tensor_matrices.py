@@ -1,11 +1,12 @@
-"""tcgen05.mma: one thread issues it for its CTA or pair of CTAs. The operands in their written order are:
+"""tcgen05.mma: one thread issues it for its CTA or pair of CTAs. In PTX, the operands are:
 
     [d], a, b, idesc, {lanes}, enable, scale         A is a matrix descriptor or [address]
     [d], a, b, [metadata], idesc, ...                .sp
     [d], a, b, idesc, [scales of A], [scales of B], enable    .block_scale
     [d], a, b, idesc, enable, zero columns           .ws
 
-`tensor_memory/products` computes the product. `.collector` names the buffer that keeps A or B; it changes no result.
+`tensor_memory/products` computes the product. `.collector` names the buffer that keeps A or B, and does not change
+results.
 Source: PTX ISA 9.0, tcgen05.mma, tcgen05.mma.sp, tcgen05.mma.ws, instruction descriptor.
 """
 
@@ -90,7 +91,7 @@ class _Mma:
 
 
 def _mma(site: Site) -> _Mma:
-    """Read modifiers and operands."""
+    """Parse the modifiers and operands of a tcgen05.mma."""
     weights, sparse = site.flag("ws"), site.flag("sp")
     group = group_of(site)
     kind = site.choice(*(f"kind::{name}" for name in MMA_KINDS)).removeprefix("kind::")
@@ -130,12 +131,12 @@ def _mma(site: Site) -> _Mma:
 
 
 def _one(reader: Callable[[Frame], object], f: Frame) -> int:
-    """The number of the only thread of a frame."""
+    """The operand's value in a frame of a single thread."""
     return int(broadcast(reader(f), f)[0])
 
 
 def _product(site: Site, mma: _Mma, f: Frame) -> Product:
-    """The product that a thread issues.
+    """Return the product that a thread issues.
 
     Raises:
         Fault: the instruction does not support the instruction descriptor.
@@ -184,7 +185,7 @@ def _product(site: Site, mma: _Mma, f: Frame) -> Product:
 
 
 def build_product(site: Site) -> Run:
-    """tcgen05.mma, dense, sparse, scaled, and .ws."""
+    """Build the function that runs tcgen05.mma: dense, sparse, block-scaled or .ws."""
     mma = _mma(site)
 
     def one(f: Frame) -> None:
@@ -233,7 +234,7 @@ def build_product(site: Site) -> Run:
 
 
 def _expect_read(f: Frame, site: Site, state: TensorState, product: Product, ctas: list[int]) -> None:
-    """Check that the operands of a product in tensor memory were written, and that no write is pending."""
+    """Check that the product's operands in tensor memory were written, and that no write to them is pending."""
     for what, lanes, columns in cells_read(product):
         if int(columns.max()) >= COLUMNS or int(lanes.max()) >= LANES:
             continue  # the product itself reports this
@@ -247,7 +248,7 @@ def _expect_read(f: Frame, site: Site, state: TensorState, product: Product, cta
 
 
 def _report(f: Frame, site: Site, product: Product, ctas: list[int]) -> None:
-    """Report the bytes of shared memory that a product reads to the observer."""
+    """Report to the observer which bytes of shared memory a product reads."""
     m = f.m
     reads, operands = [], []
     for cta in ctas:
@@ -277,7 +278,7 @@ def _report(f: Frame, site: Site, product: Product, ctas: list[int]) -> None:
 
 
 def build_tcgen05(site: Site) -> Run | Turn | None:
-    """All tcgen05 instructions, for the targets that have them."""
+    """Build the function that runs a tcgen05 instruction, for targets that support tcgen05."""
     target = str(site.code.module.target).split(",")[0].strip()
     if not Targets.TMA_FULL.has(architecture(target)):
         raise Refused(f"{site.one.opcode} needs {Targets.TMA_FULL.value}; the kernel is for {target}")

@@ -2,7 +2,7 @@
 
 A load writes its registers at once, because the compiler tracks registers. Under the lazy schedule a store completes at
 its wait::st. Copies and matrix products are agents (`tensor_memory/in_flight`). Fences have no effect here, because the
-machine runs one instruction after another; `tensor_memory/fences` judges them.
+machine runs one instruction after another; `tensor_memory/fences` checks that they are used.
 Source: PTX ISA 9.0, tcgen05 instructions. None of this was run on a device.
 """
 
@@ -41,7 +41,7 @@ LANE_MASK: Final = 127
 
 @contextmanager
 def errors_as_faults(site: Site, f: Frame, rule: str = "tensor memory") -> Iterator[None]:
-    """Turn errors of tensor memory into faults at this instruction, which end the run."""
+    """Convert errors of the tensor-memory emulator to faults at this instruction."""
     try:
         yield
     except CuteError as error:
@@ -51,7 +51,7 @@ def errors_as_faults(site: Site, f: Frame, rule: str = "tensor memory") -> Itera
 
 
 def group_of(site: Site) -> int:
-    """The number of `.cta_group`."""
+    """The number of CTAs that `.cta_group` names, 1 or 2."""
     found = site.choice("cta_group::1", "cta_group::2")
     if not found:
         raise Refused(f"{site.one.opcode} has no .cta_group")
@@ -70,7 +70,7 @@ def pair_of(f: Frame, site: Site, group: int) -> list[int]:
 
 
 def tmem_address(site: Site, place: int) -> Callable[[Frame], Array]:
-    """The numbers of an operand `[taddr + n]`, int64 (n,)."""
+    """Return a function of a frame that computes the addresses of an operand `[taddr + offset]`, int64 (n,)."""
     one = site.address(place)
     if one.base is None:
         raise Refused(f"the operand {site.operand(place).text} of {site.one.opcode} is not an address of tensor memory")
@@ -79,7 +79,7 @@ def tmem_address(site: Site, place: int) -> Callable[[Frame], Array]:
 
 
 def _each_warp(f: Frame) -> Iterator[tuple[int, int]]:
-    """(place of its first thread, CTA) of each whole warp."""
+    """Iterate over the warps of a frame of whole warps: (index of the first thread in the frame, CTA)."""
     for place in range(0, f.n, LANES):
         yield place, int(f.ctas[place])
 
@@ -164,7 +164,7 @@ def _build_relinquish(site: Site) -> Turn:
 
 
 class _Transfer:
-    """The cells that the warps of a frame reach with one load or store."""
+    """The cells that the warps of a frame access with one load or store."""
 
     def __init__(self, site: Site, shape: str, num: int, halves: bool, split: int | None) -> None:
         self.site, self.shape, self.num, self.halves, self.split = site, shape, num, halves, split
@@ -172,7 +172,7 @@ class _Transfer:
         self._state: tuple[TensorState, int] | None = None
 
     def cells(self, f: Frame, addresses: Array, does: str) -> tuple[Array, Array, Array]:
-        """CTA (warps, 1, 1), and lane and column (warps, 32, registers), of every cell."""
+        """Return the CTA (warps, 1, 1), and the lane and column (warps, 32, registers), of each cell."""
         state = TensorState.of(f.m)
         if self._state != (state, state.version):
             self._known.clear()
@@ -210,7 +210,7 @@ class _Transfer:
 
 
 def _transfer(site: Site, halves: str) -> tuple[str, int, bool]:
-    """Shape, repetitions, and whether 16 bits of two columns share a register."""
+    """Parse a load or store: shape, repetitions, and whether 16-bit values of two columns share a register."""
     _aligned(site)
     shape = site.choice(*SHAPE_REGISTERS)
     count = site.choice(*(f"x{1 << power}" for power in range(8)))
@@ -246,7 +246,7 @@ def _build_load(site: Site) -> Turn:
 
 
 def _loaded(f: Frame, transfer: _Transfer, addresses: Array, packs: bool) -> Array:
-    """The loaded words (threads, registers)."""
+    """Load words (threads, registers)."""
     ctas, lanes, columns = transfer.cells(f, addresses, "reads")
     state = TensorState.of(f.m)
     state.expect_written(f, transfer.site, (ctas, lanes, columns), "reads", "warning")
@@ -258,7 +258,7 @@ def _loaded(f: Frame, transfer: _Transfer, addresses: Array, packs: bool) -> Arr
 
 
 def _build_reducing_load(site: Site) -> Turn:
-    """tcgen05.ld.red: the registers, and their minimum or maximum for each thread."""
+    """tcgen05.ld.red: load registers, and compute their minimum or maximum for each thread."""
     shape, num, _ = _transfer(site, "")
     operation = site.choice("min", "max")
     magnitudes, keeps_nan = site.flag("abs"), site.flag("NaN")
@@ -379,7 +379,7 @@ def _build_copy(site: Site) -> Run:
 
 
 def _report(f: Frame, site: Site, form: CopyShape, words: int, ctas: list[int], column: int) -> None:
-    """Report the bytes of shared memory that a copy reads to the observer."""
+    """Report to the observer which bytes of shared memory a copy reads."""
     m = f.m
     with errors_as_faults(site, f):
         units = np.unique(source_addresses(form, SmemDescriptor.decode(words))[..., 0]) - m.shared_base
@@ -428,7 +428,7 @@ def _build_commit(site: Site) -> Run:
 
 
 def _build_shift(site: Site) -> Run:
-    """tcgen05.shift: move 32 bytes of 31 rows of one group of lanes."""
+    """tcgen05.shift: move 32 bytes of 31 rows to the previous lane, in one group of lanes."""
     group = group_of(site)
     site.flag("down")
     site.finish(1)

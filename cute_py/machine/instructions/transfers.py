@@ -1,8 +1,8 @@
 """Asynchronous copies: cp.async and its groups, bulk copies, tensor copies, tensor maps.
 
-A transfer is an agent of the machine. Under the eager schedule it completes when it is issued. Under the lazy schedule
-it completes when a thread needs it: loads when all threads wait, stores and cp.async when a thread waits for their
-group. The emulator executes tensor copies: it moves the same bytes as an H200, and traps in the same cases.
+A transfer runs as an agent of the machine. Under the eager schedule it completes when it is issued. Under the lazy
+schedule it completes when a thread needs it: loads when all threads wait, stores and cp.async when a thread waits for
+their group. The emulator executes tensor copies: it moves the same bytes as an H200, and traps in the same cases.
 Source: PTX ISA 9.0, asynchronous copy instructions, tensormap.replace.
 """
 
@@ -44,7 +44,7 @@ _HINTS: Final = ("L2::cache_hint", "L2::64B", "L2::128B", "L2::256B")
 
 @dataclass(slots=True)
 class _Issued:
-    """A transfer in a group: the threads that issued it, their groups at that time, and its agent."""
+    """An issued transfer: the threads that issued it, the index of each thread's group at that time, and its agent."""
 
     threads: Array
     groups: Array
@@ -52,7 +52,9 @@ class _Issued:
 
 
 class Groups:
-    """The groups of one kind of transfer: the number that each thread has committed, and the transfers in flight."""
+    """The groups of one kind of transfer: the number of groups that each thread has committed, and the transfers in
+    flight.
+    """
 
     def __init__(self, m: Host) -> None:
         self.committed = np.zeros(m.count, np.int64)
@@ -60,7 +62,7 @@ class Groups:
 
     @staticmethod
     def of(m: Host, kind: str) -> Groups:
-        """The groups of a machine, created on first use."""
+        """Return the groups of a machine, created on first use."""
         found = m.state.get(kind)
         if found is None:
             found = m.state[kind] = Groups(m)
@@ -68,12 +70,12 @@ class Groups:
         return groups
 
     def add(self, threads: Array, agent: Pending) -> None:
-        """Add an issued transfer."""
+        """Add an issued transfer to the current group of its threads."""
         if not agent.done:
             self.issued.append(_Issued(threads, self.committed[threads].copy(), agent))
 
     def wait(self, f: Frame, left: int, *, uncommitted: bool = False) -> None:
-        """Complete the groups of a frame's threads, except the last `left`."""
+        """Complete the groups of a frame's threads, except the last `left` groups."""
         if not self.issued:
             return
         limit = np.full(f.m.count, -1, np.int64)
@@ -88,7 +90,7 @@ class Groups:
 
 
 def _build_group(site: Site, kind: str) -> Run:
-    """commit_group, wait_group, wait_all."""
+    """Build the function that runs commit_group, wait_group or wait_all."""
     action = site.choice("commit_group", "wait_group", "wait_all")
     reads = site.flag("read")
     if action == "commit_group":
@@ -114,7 +116,7 @@ def _build_group(site: Site, kind: str) -> Run:
 
 
 def build_copy(site: Site) -> Run:
-    """cp: all asynchronous copies."""
+    """Build the function that runs a cp instruction, an asynchronous copy."""
     if site.flag("reduce"):
         site.flag("async")
         return _build_bulk(site, reduces=True)
@@ -185,7 +187,7 @@ def _build_thread_copy(site: Site) -> Run:
 
 
 def _sources(f: Frame, source: Locate) -> list[tuple[Array, Array, Array]]:
-    """(bytes, offsets, threads) for each range that a frame reads."""
+    """Return (array of bytes, offsets, threads) for each range that a frame reads."""
     from cute_py.machine.memory import SeveralRanges
 
     try:
@@ -221,8 +223,8 @@ def _build_copy_arrival(site: Site) -> Run:
 
         def complete() -> None:
             groups.wait(f, 0, uncommitted=True)
-            for place, barrier in zip(places.tolist(), found, strict=True):
-                arrive_at(f, site, place, barrier, 1)
+            for thread, place, barrier in zip(f.threads.tolist(), places.tolist(), found, strict=True):
+                arrive_at(m.span(thread, thread + 1), site, place, barrier, 1)
 
         m.under_way("the arrival of cp.async", site.number, complete)
 
@@ -323,7 +325,9 @@ _MODES: Final = ("tile", "im2col", "im2col_no_offs", "im2col::w", "im2col::w::12
 
 
 def _map_reader(site: Site, place: int) -> Callable[[Frame], MapLike]:
-    """The 128 bytes of the tensor map of an operand, or its request if the bits are unknown."""
+    """Return a function of a frame that reads the 128 bytes of an operand's tensor map, or returns its request if the
+    bits are unknown.
+    """
     address = site.address_of(site.operand(place))
     read = address_reader(site, address, "generic")
 
@@ -347,9 +351,9 @@ def _map_reader(site: Site, place: int) -> Callable[[Frame], MapLike]:
 class _TensorCopy:
     """A tensor copy instruction: its modifiers, and its operands as functions of a frame.
 
-    operation: operation of a reduction. mode: the emulator's name of the mode. map: the 128 bytes of the tensor map.
-    mask: the CTAs that a multicast writes. shared: the tile in shared memory; None for a prefetch. barrier: the
-    mbarrier of a load.
+    operation: the operation, if the copy is a reduction. mode: the emulator's name of the mode. map: the 128
+    bytes of the tensor map. mask: the CTAs that a multicast writes. shared: the tile in shared memory; None for a
+    prefetch. barrier: the mbarrier of a load.
     """
 
     operation: str
@@ -364,7 +368,7 @@ class _TensorCopy:
     barrier: Locate | None
 
     def arguments(self, f: Frame) -> tuple[MapLike, list[int], dict[str, Any]]:
-        """The tensor map, the coordinates and the keywords of the emulator for one thread."""
+        """Return the tensor map, coordinates and keyword arguments for the emulator, given a frame of one thread."""
         words = self.map(f)
         coords = [int(broadcast(c(f), f)[0]) for c in self.coords]
         keywords: dict[str, Any] = {"mode": self.mode}
@@ -387,10 +391,11 @@ def _build_tensor(site: Site, *, reduces: bool, prefetches: bool) -> Run:
 
 
 def _tensor_copy(site: Site, *, reduces: bool, prefetches: bool) -> _TensorCopy:
-    """Read the modifiers and the operands.
+    """Parse the modifiers and the operands of a tensor copy.
 
-    A prefetch begins with the tensor. A store has its shared memory after the tensor. A load has its shared memory
-    before the tensor, and its mbarrier after it. Offsets, a mask and a cache policy may follow.
+    The first operand of a prefetch is the tensor. A store has its shared-memory address after the tensor. A load has
+    its shared-memory address before the tensor, and its mbarrier after the tensor. Offsets, a mask and a cache policy
+    may follow.
     """
     dimension = int(site.choice("1d", "2d", "3d", "4d", "5d")[0])
     spaces = [word for word in site.modifiers if word in SPACES]
@@ -500,12 +505,12 @@ def _tensor_load(site: Site, copy: _TensorCopy, shared: Locate, barrier: Locate)
 
 
 def _width(swizzle: int) -> int:
-    """Bytes of a row of a map's swizzle; 16 without a swizzle."""
+    """Width in bytes of a tensor map's swizzle; 16 without a swizzle."""
     return (16, 32, 64, 128)[swizzle] if swizzle < 4 else 128
 
 
 def _tensor_store(site: Site, copy: _TensorCopy, shared: Locate) -> Callable[[Frame], None]:
-    """A store, or a reduction."""
+    """Build a tensor store or reduction for one thread."""
 
     def one(f: Frame) -> None:
         m = f.m
@@ -537,7 +542,7 @@ def _tensor_store(site: Site, copy: _TensorCopy, shared: Locate) -> Callable[[Fr
 
 
 def _destinations(m: Host, copy: _TensorCopy, cta: int, barrier: int, mask: int | None) -> tuple[list[int], list[int]]:
-    """The CTAs whose memory a load writes, and the places of the mbarriers that count its bytes."""
+    """The CTAs whose memory a load writes, and the offsets of the mbarriers that count its bytes."""
     if mask is None:
         return [cta], [barrier]
     first = cta // m.cluster_size * m.cluster_size
@@ -550,7 +555,7 @@ def _destinations(m: Host, copy: _TensorCopy, cta: int, barrier: int, mask: int 
 
 
 def _before(f: Frame, site: Site, counted: Sequence[int], nbytes: int) -> list[tuple[int, Mbarrier, int]]:
-    """Report landing bytes to the observer; return (place, barrier, phase) of each barrier that counts them."""
+    """Report to the observer that bytes arrive; return (offset, barrier, phase) of each mbarrier that counts them."""
     found = []
     for place in counted:
         cta, offset = divmod(place, f.m.shared_stride)
@@ -583,7 +588,7 @@ def _rows(
 
 @contextmanager
 def _errors_as_faults(site: Site, f: Frame) -> Iterator[None]:
-    """Turn errors of the emulator into faults at this instruction, which end the run."""
+    """Convert errors of the TMA emulator to faults at this instruction."""
     try:
         yield
     except TmaTrap as trap:
@@ -604,7 +609,7 @@ def _known(error: CuteError) -> dict[str, object]:
 
 
 def build_tensormap(site: Site) -> Run:
-    """tensormap.replace and tensormap.cp_fenceproxy."""
+    """Build the function that runs tensormap.replace or tensormap.cp_fenceproxy."""
     if site.flag("cp_fenceproxy"):
         return _build_map_copy(site)
     site.flag("replace")

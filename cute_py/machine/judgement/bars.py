@@ -1,4 +1,5 @@
-"""Check bar and barrier: the instructions of a round must name one count, and a warp must execute a single one of them.
+"""Check bar and barrier: all instructions of a round must name the same thread count, and all threads of a warp must
+execute the same instruction.
 
 Source: PTX ISA 9.0, bar, barrier: the thread count is a multiple of the warp size. All threads of a warp execute the
 same `.aligned` instruction, and bar is always aligned.
@@ -21,7 +22,7 @@ _ISA: Final = "bar, barrier"
 
 
 class Bars(OncePerInstruction):
-    """The rounds of the barriers of each CTA."""
+    """Judges bar and barrier instructions, and records the current round of each barrier of each CTA."""
 
     source = _ISA
 
@@ -33,14 +34,14 @@ class Bars(OncePerInstruction):
         """(CTA, barrier) -> (number of the instruction, count) of this round."""
 
     def began(self, m: Host) -> None:
-        """CTAs begin to run together."""
+        """Reset the state when CTAs begin to run together."""
         self.m = m
         self._warps, self._counts = {}, {}
         self._exits = 0
         self._of_cta: dict[int, Array] = {}
 
     def bar_arrived(self, f: Frame, site: Site, cta: int, number: int, waits: bool, expected: int | None) -> None:
-        """Threads of one CTA arrive."""
+        """Check the thread count, the exited threads and the instruction when threads of one CTA arrive."""
         key = (cta, number)
         if expected is not None:
             self._count(f, site, key, expected)
@@ -60,7 +61,7 @@ class Bars(OncePerInstruction):
                 self._say(site.number, "divergent aligned instruction", text, facts)
 
     def block_met(self, f: Frame, site: Site) -> None:
-        """All live threads of each CTA of a frame have met."""
+        """Report exited threads when all live threads of the CTAs of a frame have met."""
         if self.m.exits:
             for cta, _ in f.parts:
                 self._exited(f, site, cta, int(site.operands[0].value or 0) if site.operands else 0)
@@ -116,6 +117,6 @@ class Bars(OncePerInstruction):
             self._say(site.number, "barrier count", text, {**facts, "other line": self.code.instructions[at].line})
 
     def bar_ended(self, m: Host, cta: int, number: int) -> None:
-        """A round is over."""
+        """Forget the completed round of a barrier."""
         self._warps.pop((cta, number), None)
         self._counts.pop((cta, number), None)

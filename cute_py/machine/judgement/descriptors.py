@@ -1,14 +1,14 @@
-"""Check that the descriptor of an operand of wgmma or tcgen05.mma reads a tile in the layout in which it was written.
+"""Check that the descriptor of a wgmma or tcgen05.mma operand reads a tile in the layout in which the tile was written.
 
 If a tensor copy wrote the tile, the tile has the swizzle of the tensor map, and the descriptor must name the same
-swizzle. If threads wrote the tile with cp.async, no instruction names a swizzle, but the address in global memory of
-each unit of 16 bytes is known. The descriptor is then wrong if it does not read rows of global memory, but a descriptor
-with another swizzle does.
+swizzle. If threads wrote the tile with cp.async, no instruction names a swizzle, but the global-memory address of each
+16-byte unit is known. The descriptor is then wrong if its rows are not rows of global memory, but those of a descriptor
+with another swizzle are.
 
-With a swizzle of W bytes the pattern repeats every 8 W bytes, counted from the start of the tile. A start address in
+With a swizzle of W bytes, the pattern repeats every 8 W bytes, counted from the start of the tile. A start address in
 any row of the pattern except the first needs a base offset. If products never read some units of a tile, the start
-address is too high or too low. The units that one cp.async of 16 bytes copies in a CTA count as a tile; a unit that
-threads or other copies read counts as read.
+address of a descriptor is too high or too low. The units that one cp.async of 16 bytes copies in a CTA count as a tile;
+a unit that threads or other copies read counts as read.
 
 Source: PTX ISA 9.0, wgmma: shared memory matrix layout, matrix descriptor.
 """
@@ -60,7 +60,9 @@ def operand_tiles(code: Code) -> Observer:
 
 
 class OperandTiles(OncePerInstruction):
-    """The writer, the source and the readers of each unit of shared memory."""
+    """Judges operand descriptors, and records the writer and the source of each 16-byte unit of shared memory, and
+    whether a product has read the unit.
+    """
 
     source = _ISA
 
@@ -69,7 +71,7 @@ class OperandTiles(OncePerInstruction):
         self.scales = ScaleFactors(self._say, self._where)
 
     def began(self, m: Host) -> None:
-        """CTAs begin to run together."""
+        """Reset the state when CTAs begin to run together."""
         self.m = m
         count = len(m.shared) // UNIT_BYTES
         self.tiles: list[WrittenTile | None] = [None]
@@ -80,7 +82,7 @@ class OperandTiles(OncePerInstruction):
         self.scales.began(m)
 
     def ended(self, m: Host, failed: bool) -> None:
-        """Judge the tiles that nothing has overwritten."""
+        """Judge the tiles that have not been overwritten when the run ends."""
         if not failed:
             for number in distinct(self.owner).tolist():
                 self._covered(number)
@@ -92,7 +94,7 @@ class OperandTiles(OncePerInstruction):
     def wrote(
         self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder, values: Any = None
     ) -> None:
-        """Threads write."""
+        """Forget the tiles and sources of the units that threads write."""
         if array is self.m.shared:
             units = offsets // UNIT_BYTES
             self.copied.end(units)
@@ -105,7 +107,7 @@ class OperandTiles(OncePerInstruction):
             self.copied.use(offsets // UNIT_BYTES)
 
     def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
-        """A copy writes a tile, or a product reads its operands."""
+        """Record the tile that a copy writes, or judge the operands that a product reads."""
         if work.kind in ("wgmma", "tcgen05.mma"):
             read = [ReadTile(operand, self._operand(f, site, operand)) for operand in work.operands]
             self.scales.multiplied(f, site, work, read)
@@ -129,12 +131,12 @@ class OperandTiles(OncePerInstruction):
     def tensor_used(
         self, f: Frame, site: Site, cta: int, region: tuple[int, int, int], writes: bool, committed: bool
     ) -> None:
-        """A store writes columns of tensor memory; `issued` handles copies and products."""
+        """Forget the tiles of the tensor-memory columns that a store writes; `issued` handles copies and products."""
         if writes and not committed:
             self.scales.forget(cta, region[1], region[2])
 
     def _tiles_of(self, span: Touched) -> list[WrittenTile | None]:
-        """The tiles that units of shared memory belong to; None for a unit that no tensor copy wrote."""
+        """The tiles that contain the 16-byte units of a span; None stands for units that no tensor copy wrote."""
         units = np.asarray(span.offsets) // UNIT_BYTES
         return [self.tiles[number] for number in distinct(self.owner[units]).tolist()]
 
@@ -153,7 +155,7 @@ class OperandTiles(OncePerInstruction):
         )
 
     def _copied(self, site: Site, work: AsyncWork) -> None:
-        """cp.async: record the source of each unit."""
+        """Record the global-memory source of each 16-byte unit that a cp.async writes."""
         target = work.writes[0]
         if target.offsets is None or target.array is not self.m.shared:
             return
@@ -233,7 +235,7 @@ class OperandTiles(OncePerInstruction):
         return tiles
 
     def _types(self, f: Frame, site: Site, operand: OperandRead, tiles: list[WrittenTile]) -> None:
-        """Whether the instruction descriptor of a tcgen05.mma names the type of the tensor maps."""
+        """Check that the instruction descriptor of a tcgen05.mma names the element type of the tensor maps."""
         for tile in tiles:
             if operand.element in _OTHER_TYPES.get(tile.data_type, ()):
                 text = (
@@ -245,17 +247,18 @@ class OperandTiles(OncePerInstruction):
                 return
 
     def _row(self, address: int, width: int, start: int) -> int:
-        """The row of a swizzle pattern that holds an address.
+        """The row of the swizzle pattern that contains an address.
 
-        A tensor copy may put a tile at any multiple of 128 bytes. The swizzle uses the bits of addresses, so rows count
-        from the start of the tile. CUTLASS's example 48 has its tiles in row 3, and an H200 gives the right product.
+        A tensor copy may put a tile at any multiple of 128 bytes. Copy and product swizzle the same address bits, so
+        rows count from the start of the tile. The tiles of CUTLASS's example 48 begin in row 3, and an H200 computes
+        the right product.
         """
         place = address - self.m.shared_base + start
         tile = self.tiles[int(self.owner[place // UNIT_BYTES])]
         return (address if tile is None else place - tile.place) % (8 * width) // width
 
     def _rows(self, f: Frame, site: Site, operand: OperandRead, fields: SmemDescriptor) -> None:
-        """For a tile of cp.async, check that the rows of the descriptor are rows of global memory."""
+        """Check, for a tile that cp.async wrote, that the rows of the descriptor are rows of global memory."""
         if self._is_picture(operand, operand.words) is not False:
             return
         for other, words in _with_other_swizzles(fields):
@@ -269,7 +272,7 @@ class OperandTiles(OncePerInstruction):
                 return
 
     def _is_picture(self, operand: OperandRead, words: int) -> bool | None:
-        """Whether the lines of an operand are runs of global memory at one pitch; None if unknown."""
+        """Whether an operand's lines are contiguous pieces of global memory at a constant pitch; None if unknown."""
         try:
             units = _lines(words, operand.major, operand.extent, operand.depth, operand.bits) - self.m.shared_base
         except CuteError:
@@ -286,7 +289,7 @@ class OperandTiles(OncePerInstruction):
     # ---- the end of a tile -------------------------------------------------------------------------------------------
 
     def _covered(self, number: int) -> None:
-        """Check that products read a whole tile, when it is overwritten or the run ends."""
+        """Check that products have read a whole tile; called when the tile is overwritten or the run ends."""
         tile = self.tiles[number]
         if tile is None or not tile.read:
             return
@@ -374,14 +377,14 @@ class _CopiedUnits:
 def _decoded(
     words: int, major: Major, extent: int, depth: int, bits: int, kind: DescriptorKind
 ) -> tuple[SmemDescriptor, Array]:
-    """The fields of a descriptor, and the sorted numbers of the 16-byte units that it reads."""
+    """The fields of a descriptor, and the sorted indices of the 16-byte units that it reads."""
     units = operand_units(words, major, extent, depth, bits, kind)
     return SmemDescriptor.decode(words, kind), units // UNIT_BYTES
 
 
 @functools.lru_cache(maxsize=4096)
 def _with_other_swizzles(fields: SmemDescriptor) -> list[tuple[SmemSwizzle, int]]:
-    """The words of a descriptor with each of the other swizzles."""
+    """Return (swizzle, descriptor bits) for each other swizzle that the descriptor could have."""
     found = []
     for other in _WIDEST_FIRST:
         if other is not fields.swizzle:

@@ -1,8 +1,9 @@
 """Causes of a hang: the waiting threads, what they wait for, what is missing, and which threads could provide it.
 
-Every wait becomes a `Stuck`: the threads, what they wait for, the cause, and the missing threads. If the missing
-threads wait too, the wait is a consequence. If no thread can end the wait, it is a root, and becomes a finding. If all
-waits are consequences of each other, they form a cycle, and the report shows all of them.
+Every wait is described by a `Stuck`: the threads, what they wait for, the cause, and the missing threads, which could
+end the wait. If the missing threads wait too, the wait is a consequence. If no thread can end the wait, the wait is a
+root cause and becomes a finding. If all waits are consequences of each other, they form a cycle, and the report shows
+all of them.
 
 Source: PTX ISA 9.0, mbarrier, bar, barrier.cluster, setmaxnreg.
 """
@@ -40,7 +41,10 @@ threads that could end it wait too; it is a loop that only polls."""
 
 @dataclass(slots=True)
 class Stuck:
-    """Waiting threads. key: equal for the same wait in several CTAs. missed: threads that could end the wait."""
+    """A wait that does not end.
+
+    key: equal for the same wait in several CTAs. missed: threads that could end the wait.
+    """
 
     at: int
     threads: Array
@@ -56,7 +60,7 @@ class Stuck:
 
 
 class Whereabouts:
-    """Where each thread is: at a wait, or exited."""
+    """The wait at which each thread is, or whether the thread has exited."""
 
     def __init__(self, m: Host) -> None:
         self.m = m
@@ -68,7 +72,7 @@ class Whereabouts:
             self.at_phase[one.frame.threads] = isinstance(one.on, PhaseWait)
 
     def text(self, threads: list[int]) -> str:
-        """`threads 0 to 31 wait at line 40; threads 32 to 63 have exited`."""
+        """Text such as `threads 0 to 31 at line 40; threads 32 to 63 exited`."""
         m = self.m
         groups: dict[int, list[int]] = {}
         for thread in sorted(threads):
@@ -94,11 +98,11 @@ _LATER: Final = "; the phase completed later, because the time limit of another 
 
 
 class TimeLimits(Observer):
-    """Waits for phases that end only by a time limit of the kernel: hangs that last as long as the limit.
+    """Judges waits that end only because the kernel limits their time.
 
-    If nothing is under way and time passes, this judge records the threads that wait for a phase, and the reason. At
-    the end of the run, a wait whose phase never completed is an error. If the phase completed later, after the time
-    limit of some wait, the finding is a warning, provided that the reason is certain.
+    Whenever no work is in flight and the clock advances, this judge records the threads that wait for a phase, and why
+    the phase does not complete. At the end of the run, a wait whose phase never completed is an error. If the phase
+    completed later, after the time limit of some wait, the finding is a warning, and only if the reason is certain.
     """
 
     active = True
@@ -108,11 +112,11 @@ class TimeLimits(Observer):
         self._found: list[Diagnostic] = []
 
     def findings(self) -> list[Diagnostic]:
-        """Return what was found so far."""
+        """Return the findings so far."""
         return self._found
 
     def began(self, m: Host) -> None:
-        """CTAs begin to run together."""
+        """Reset the state when CTAs begin to run together."""
         self._waits = {}
 
     def time_passes(self, m: Host) -> None:
@@ -139,12 +143,14 @@ class TimeLimits(Observer):
 
 
 def hang_findings(m: Host) -> list[Diagnostic]:
-    """The causes of a hang; the waits that follow from them are facts of the first."""
+    """Return the causes of a hang as findings; the facts of the first finding list the waits that follow from the
+    causes.
+    """
     return _causes(m)[1]
 
 
 def _causes(m: Host) -> tuple[int, list[Diagnostic]]:
-    """The causes of a hang, and their rank."""
+    """Return the rank of the causes of a hang, and the causes as findings."""
     where = Whereabouts(m)
     stuck: list[Stuck] = []
     for one in m.waiting:
@@ -169,7 +175,7 @@ def _causes(m: Host) -> tuple[int, list[Diagnostic]]:
 
 
 def _first_waits(stuck: list[Stuck]) -> int:
-    """Add to each text that first waits form a cycle, in which one must pass at once."""
+    """Record that waits for first phases form a cycle, so one of them must begin with parity 1; return their rank."""
     for one in stuck:
         one.rank, one.cause = ROOT, "parity"
         one.text += "; these waits for first phases form a cycle, so one must begin with parity 1"
@@ -177,7 +183,7 @@ def _first_waits(stuck: list[Stuck]) -> int:
 
 
 def _merged(stuck: list[Stuck]) -> list[tuple[Stuck, int]]:
-    """One wait of each key, and the number of further waits with this key."""
+    """Return one wait for each cause and key, and the number of further waits like it."""
     counts: dict[Any, int] = {}
     first: dict[Any, Stuck] = {}
     for one in stuck:
@@ -208,7 +214,7 @@ def _stuck(m: Host, one: Any, where: Whereabouts) -> Iterator[Stuck]:
 
 
 def _waiting(m: Host, threads: Array) -> str:
-    """`CTA (0, 0, 0), threads 0 to 31 wait`."""
+    """Text such as `CTA (0, 0, 0), threads 0 to 31 wait`."""
     return f"{m.threads_text(threads)} {'waits' if len(threads) == 1 else 'wait'}"
 
 
@@ -218,7 +224,7 @@ _MBARRIER: Final = "mbarrier.test_wait, mbarrier.try_wait"
 
 
 def _phase(m: Host, one: Any, on: PhaseWait, place: int, threads: Array, phase: int, where: Whereabouts) -> Stuck:
-    """A wait for a phase of an mbarrier."""
+    """Describe a wait for a phase of an mbarrier."""
     cta, offset = divmod(place, m.shared_stride)
     barrier = m.windows[cta].barriers[offset]
     ledger: Ledger | None = m.state.get("ledger")
@@ -247,7 +253,9 @@ def _phase(m: Host, one: Any, on: PhaseWait, place: int, threads: Array, phase: 
 
 
 def _wrong_phase(ledger: Ledger, life: Life, made: Stuck, threads: Array, parity: int) -> bool:
-    """Whether the wait names a different phase than the successor of the last one that its threads saw."""
+    """Whether a wait is for a phase other than the one after the last phase that its threads saw complete; if so,
+    explain it.
+    """
     barrier = life.barrier
     inside = threads - life.first_thread
     if barrier is None or int(inside.min()) < 0 or int(inside.max()) >= len(life.passes):
@@ -283,8 +291,9 @@ def _wrong_phase(ledger: Ledger, life: Life, made: Stuck, threads: Array, parity
 
 
 def _passed_early(ledger: Ledger, life: Life) -> str | None:
-    """Text about a thread that arrives at a barrier after it passed a wait for a phase of another barrier that it had
-    seen before: such a thread arrives once per wait, not once per round."""
+    """Text about a thread that arrives at this barrier too early, because it passed a wait at another barrier for a
+    phase that it had seen before; None if there is no such thread.
+    """
     stride = ledger.m.shared_stride
     arriving = {thread for threads in life.arriving.values() for thread in threads}
     for place, other in ledger.lives.items():
@@ -301,7 +310,7 @@ def _passed_early(ledger: Ledger, life: Life) -> str | None:
 
 
 def _bytes(ledger: Ledger, life: Life, made: Stuck) -> None:
-    """Explain a phase that has all arrivals, but too few or too many bytes."""
+    """Explain why a phase with all arrivals does not complete: it has too few or too many bytes."""
     barrier, phase = life.barrier, life.now
     if barrier is None:
         return
@@ -330,14 +339,14 @@ def _bytes(ledger: Ledger, life: Life, made: Stuck) -> None:
 
 
 def _offer(ledger: Ledger, made: Stuck, expects: list[Line], nbytes: int) -> None:
-    """Offer the change that makes one instruction expect the bytes that came."""
+    """Add to the facts the change that makes one instruction expect the number of bytes that arrived."""
     change = ledger.expectation(expects, nbytes)
     if change is not None:
         made.facts["change"] = change
 
 
 def _arrivals(m: Host, ledger: Ledger, life: Life, made: Stuck, where: Whereabouts) -> None:
-    """Explain a phase that lacks arrivals."""
+    """Explain why arrivals of a phase are missing."""
     barrier, phase = life.barrier, life.now
     if barrier is None:
         return
@@ -389,7 +398,9 @@ def _arrivals(m: Host, ledger: Ledger, life: Life, made: Stuck, where: Whereabou
 
 
 def _passed_when_empty(ledger: Ledger, life: Life, threads: Array) -> int | None:
-    """The place of another barrier of this CTA and count, if these threads passed its phase before the first."""
+    """Return the offset of another barrier of this CTA with the same count, if these threads passed a wait for the
+    phase before its first phase; else None.
+    """
     stride = ledger.m.shared_stride
     for place, other in ledger.lives.items():
         if place // stride == life.place // stride and other.count == life.count and other is not life:
@@ -400,7 +411,9 @@ def _passed_when_empty(ledger: Ledger, life: Life, threads: Array) -> int | None
 
 
 def _coming(m: Host, life: Life) -> list[tuple[int, int, Array]]:
-    """Arrivals at a barrier that waiting threads may reach later: (number of the arrival, of the wait, threads)."""
+    """Return the arrivals at a barrier that waiting threads may reach later: (index of the arrival, index of the wait,
+    threads).
+    """
     offset = life.place % m.shared_stride
     found, seen = [], set()
     for one in m.waiting:
@@ -413,7 +426,7 @@ def _coming(m: Host, life: Life) -> list[tuple[int, int, Array]]:
 
 
 def _ahead(m: Host, start: int) -> set[int]:
-    """The instructions of its function that a thread may execute after one."""
+    """The indices of the instructions that a thread may execute after instruction `start` in its function."""
     code = m.code
     base = code.entry_of[code.function_of[start]]
     found: set[int] = set()
@@ -432,7 +445,7 @@ def _ahead(m: Host, start: int) -> set[int]:
 
 
 def _may_arrive(m: Host, at: int, offset: int) -> bool:
-    """Whether an instruction arrives at an mbarrier that may lie at an offset of the shared memory of a CTA."""
+    """Whether an instruction is an arrival whose mbarrier may be at this offset in the shared memory of a CTA."""
     code = m.code
     one = code.instructions[at]
     if "mbarrier.arrive" not in one.opcode and "tcgen05.commit" not in one.opcode:

@@ -1,4 +1,4 @@
-"""The judges of a run."""
+"""Combine the judges of a run into one observer."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ JUDGES: Final[tuple[Callable[[Code], Observer], ...]] = (Ledger, Bars, TimeLimit
 def judges(code: Code, *, first: bool = True, beside: Sequence[Observer] = ()) -> Observer:
     """Combine all judges into one observer, for one run under one schedule.
 
-    first: the first run of a launch. Only this run judges races and descriptors, because its result holds for all
-    schedules. beside: observers that judge nothing.
+    first: whether this is the first run of a launch. Only the first run judges races and descriptors, because the
+    result holds for all schedules. beside: further observers, which do not judge.
     """
     found = [*beside, *(make(code) for make in JUDGES)]
     if first:

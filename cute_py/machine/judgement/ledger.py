@@ -1,9 +1,9 @@
 """The history of each mbarrier: its initialisation, and the arrivals, expected bytes and received bytes of each phase.
 
-A `Life` is a barrier from its init to its inval. Arrivals, expected bytes and bytes that land are lines of its current
-phase. An event that breaks a rule becomes a finding at once. Two rules are judged at the end of a run: bytes that are
-left over, and waits that passed before the bytes of the first phase had landed. `hangs.py` reads the lives to find the
-missing threads.
+A `Life` is the history of a barrier from its init to its inval. Arrivals, expected bytes and bytes that land are
+entries of its current phase. An event that breaks a rule becomes a finding at once. Two rules are judged at the end of
+a run: bytes that are left over, and waits that passed before the bytes of the first phase had landed. `hangs.py` uses
+the lives to find the missing threads.
 
 Source: PTX ISA 9.0, mbarrier: phases, tx-count, mbarrier.init, mbarrier.inval, mbarrier.test_wait.
 """
@@ -40,7 +40,9 @@ MAX_FINDINGS: Final = 20
 
 @dataclass(slots=True)
 class Line:
-    """An instruction that changed a phase: its number, the threads that executed it, and arrivals or bytes."""
+    """An entry in the record of a phase: the index of the instruction, the threads that executed it, and the number of
+    arrivals or bytes.
+    """
 
     at: int
     threads: list[int]
@@ -49,7 +51,7 @@ class Line:
 
 @dataclass(slots=True)
 class PhaseRecord:
-    """The changes of a phase so far. late: bytes of copies issued in an earlier phase."""
+    """The entries of a phase so far. late: bytes of copies that were issued in an earlier phase."""
 
     number: int
     arrivals: list[Line] = field(default_factory=list)
@@ -60,11 +62,12 @@ class PhaseRecord:
 
 @dataclass(slots=True)
 class Life:
-    """A barrier from its init on.
+    """The history of a barrier from its init on.
 
-    place: its place in the shared memory of all CTAs. at, thread: instruction and thread of the init. ended: number of
-    the inval, or None. arriving, bringing: number of an instruction -> threads that executed it, over all phases.
-    passes: the last phase that each thread of the cluster saw complete.
+    place: offset in the shared memory of all CTAs. at, thread: index of the init instruction, and its thread. ended:
+    index of the inval instruction, or None. arriving, bringing: for the index of each instruction that arrives or
+    brings bytes, the threads that executed it, over all phases. passes: the last phase that each thread of the cluster
+    saw complete.
     """
 
     place: int
@@ -92,12 +95,12 @@ class Life:
 
     @property
     def now(self) -> PhaseRecord:
-        """The current phase."""
+        """The record of the current phase."""
         return self.phases[-1]
 
     @property
     def under_way(self) -> int:
-        """Copies that were issued and have not landed."""
+        """Number of copies that were issued and have not landed."""
         return sum(len(queue) for queue in self.flights.values())
 
     def phase(self, number: int) -> PhaseRecord | None:
@@ -106,7 +109,7 @@ class Life:
 
 
 class Ledger(Observer):
-    """The lives of all barriers of the CTAs that run together."""
+    """Judges mbarriers, and records the life of each mbarrier of the CTAs that run together."""
 
     active = True
 
@@ -125,13 +128,13 @@ class Ledger(Observer):
         self._events = 0
 
     def findings(self) -> list[Diagnostic]:
-        """Return what was found so far."""
+        """Return the findings so far."""
         return self._found
 
     # ---- texts -------------------------------------------------------------------------------------------------------
 
     def name(self, place: int) -> str:
-        """A barrier: `mbarrier at 0x1408 of CTA (1, 0, 0)`."""
+        """Text of a barrier, such as `mbarrier at 0x1408 of CTA (1, 0, 0)`."""
         m = self.m
         cta, offset = divmod(place, m.shared_stride)
         x, y, z = (int(number) for number in m.numbers[cta])
@@ -139,15 +142,15 @@ class Ledger(Observer):
         return f"mbarrier at {m.shared_base + offset:#x}{where}"
 
     def where(self, at: int) -> str:
-        """The line of an instruction, as text."""
+        """Text with the line of an instruction."""
         return place_text(self.m.code.instructions[at], self.m.code.files)
 
     def lines(self, entries: list[Line]) -> list[int]:
-        """Lines of the text, each once."""
+        """The PTX lines of entries, each once."""
         return list(dict.fromkeys(self.m.code.instructions[one.at].line for one in entries))[:8]
 
     def sums(self, lines: list[Line], verb: str, unit: str = "byte") -> str:
-        """`line 40 expects 16384 bytes, line 43 expects 512 bytes`."""
+        """Text such as `line 40 expects 16384 bytes, line 43 expects 512 bytes`."""
         totals: dict[int, int] = {}
         for one in lines:
             totals[one.at] = totals.get(one.at, 0) + one.amount
@@ -155,7 +158,9 @@ class Ledger(Observer):
         return ", ".join(said) or f"nothing {verb} {unit}s"
 
     def expectation(self, expects: list[Line], nbytes: int) -> tuple[int, str, str] | None:
-        """The change that makes one instruction expect this number of bytes: (line, old number, new number)."""
+        """Return the change that makes one instruction expect this number of bytes: (line, old number, new number);
+        None unless exactly one instruction expects bytes and `nbytes` is above 0.
+        """
         if len({one.at for one in expects}) != 1 or not nbytes:
             return None
         return self.line(expects[0].at), str(expects[0].amount), str(nbytes // len(expects))
@@ -164,7 +169,7 @@ class Ledger(Observer):
         self, rule: str, at: int, text: str, life: Life, source: str, who: Sequence[int], severity: str = "error",
         **facts: Any,
     ) -> None:  # fmt: skip
-        """Record a finding once for each instruction and place in a CTA. who: the threads that caused it."""
+        """Record a finding, once for each instruction and barrier offset in a CTA. who: the threads that caused it."""
         key = (rule, at, life.place % self.m.shared_stride)
         if key in self._said or len(self._found) >= MAX_FINDINGS:
             return
@@ -179,18 +184,18 @@ class Ledger(Observer):
     # ---- lives -------------------------------------------------------------------------------------------------------
 
     def began(self, m: Host) -> None:
-        """CTAs begin to run together."""
+        """Reset the state when CTAs begin to run together."""
         self.m = m
         self.lives, self.ended_lives = {}, {}
         self._acted, self._seen = np.zeros(m.count, np.int64), {}
         m.state["ledger"] = self
 
     def time_passes(self, m: Host) -> None:
-        """Ignore the waits of loops that time out: they do not indicate a wrong parity."""
+        """Ignore repeated waits from now on, because loops that time out repeat waits without a wrong parity."""
         self._timed_out = True
 
     def initialised(self, f: Frame, site: Site, place: int, count: int) -> None:
-        """mbarrier.init: a life begins."""
+        """Begin a life at an mbarrier.init."""
         m, thread, at = self.m, int(f.threads[0]), site.number
         old = self.lives.get(place)
         if old is not None:
@@ -214,14 +219,14 @@ class Ledger(Observer):
         self.say("mbarrier initialised twice", at, text, old, "mbarrier.init", [thread], "error" if busy else "warning")
 
     def _barrier(self, life: Life) -> Mbarrier | None:
-        """The state of a life's barrier."""
+        """The state of a life's barrier; None if there is no barrier at its offset."""
         if life.barrier is None:
             cta, offset = divmod(life.place, self.m.shared_stride)
             life.barrier = self.m.windows[cta].barriers.get(offset)
         return life.barrier
 
     def invalidated(self, f: Frame, site: Site, place: int) -> None:
-        """mbarrier.inval: the life ends."""
+        """End a life at an mbarrier.inval."""
         life = self.life_at(place)
         if life is None:
             return
@@ -237,7 +242,7 @@ class Ledger(Observer):
         self._left_over(life)
 
     def life_at(self, place: int) -> Life | None:
-        """The life at a place, with a record of its current phase."""
+        """Return the life at an offset, with a record of its current phase."""
         life = self.lives.get(place)
         if life is None:
             return None
@@ -249,7 +254,7 @@ class Ledger(Observer):
     # ---- arrivals and bytes ------------------------------------------------------------------------------------------
 
     def arrived(self, f: Frame, site: Site, place: int, barrier: Mbarrier, count: int, expected: int | None) -> None:
-        """Arrivals, with the bytes of an arrive.expect_tx."""
+        """Record arrivals, and the bytes that an arrive.expect_tx expects."""
         life = self.life_at(place)
         if life is None:
             return
@@ -261,7 +266,7 @@ class Ledger(Observer):
             life.now.expects.append(Line(site.number, who, expected))
 
     def expected(self, f: Frame, site: Site, place: int, barrier: Mbarrier, nbytes: int) -> None:
-        """Bytes that a phase expects."""
+        """Record bytes that a phase expects."""
         life = self.life_at(place)
         if life is not None:
             self._act(f)
@@ -272,14 +277,14 @@ class Ledger(Observer):
         self._acted[f.threads] = self._events
 
     def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
-        """A copy that completes on barriers begins."""
+        """Record that a copy that completes on barriers was issued."""
         for place in work.barriers:
             life = self.life_at(place)
             if life is not None:
                 life.flights[site.number].append((f.threads.tolist(), life.now.number))
 
     def landed(self, m: Host, place: int, barrier: Mbarrier, nbytes: int, at: int) -> None:
-        """Record bytes of a copy before the barrier counts them."""
+        """Record bytes of a copy that land, before the barrier counts them."""
         life = self.life_at(place)
         if life is None:
             return
@@ -294,7 +299,7 @@ class Ledger(Observer):
             self._too_many_bytes(life, barrier, at, nbytes)
 
     def passed(self, f: Frame, site: Site, places: Array, phases: Array, parity: bool) -> None:
-        """Record that threads saw a phase complete."""
+        """Record that threads saw a phase complete, and report a wait for a phase that they had seen before."""
         parities = broadcast(phases, f)
         held = broadcast(places, f)
         for place in np.unique(held).tolist():
@@ -319,7 +324,9 @@ class Ledger(Observer):
                 self._stale(life, threads[again], site.number, int(parities[chosen][0]))
 
     def _repeat(self, life: Life, threads: Array, inside: Array, again: Array, wait: tuple[int, int, int]) -> None:
-        """Record the threads that pass for a phase that they saw before; a wait for another phase clears the record."""
+        """Record the threads whose wait passes for a phase that they saw before; a wait for another phase clears the
+        record.
+        """
         for thread in threads[again & (self._acted[threads] > self._seen[life.place][inside])].tolist():
             life.repeated[thread] = wait
             life.stale.setdefault(thread, wait)
@@ -331,7 +338,7 @@ class Ledger(Observer):
     # ---- rules -------------------------------------------------------------------------------------------------------
 
     def _early(self, life: Life, issued: int, nbytes: int, at: int, who: list[int]) -> None:
-        """Report bytes that count in a later phase than the phase in which their copy was issued."""
+        """Report bytes that are counted in a later phase than the one in which their copy was issued."""
         old = life.phase(issued)
         said = "" if old is None else f" ({self.sums(old.expects, 'expects')})"
         text = (
@@ -348,7 +355,7 @@ class Ledger(Observer):
         self.say("phase completed early", at, text, life, "mbarrier: tx-count", who, **facts)
 
     def line(self, at: int) -> int:
-        """Line of an instruction."""
+        """The PTX line of an instruction."""
         found: int = self.m.code.instructions[at].line
         return found
 
@@ -365,7 +372,7 @@ class Ledger(Observer):
         self.say("more bytes than expected", at, text, life, "mbarrier: tx-count", phase.brought[-1].threads, **facts)
 
     def _bytes_text(self, life: Life, phases: list[PhaseRecord]) -> str:
-        """Text about more bytes than phases expect, with the lines that expect and bring them."""
+        """Text about phases that get more bytes than they expect, with the lines that expect and bring the bytes."""
         expects = [one for phase in phases for one in phase.expects]
         brought = [one for phase in phases for one in phase.brought]
         totals = [sum(one.amount for one in lines) for lines in (expects, brought)]
@@ -374,7 +381,7 @@ class Ledger(Observer):
         return f"{text}: {'; '.join([*sums, self.sums(brought, 'brought')])}"
 
     def _stale(self, life: Life, threads: Array, at: int, parity: int) -> None:
-        """Report a wait that saw a phase again after its threads had arrived in the next phase."""
+        """Report a wait that passes for an already seen phase after its threads have arrived in the next phase."""
         now = life.now
         own = {thread for one in (*now.arrivals, *now.expects) for thread in one.threads}
         hit = [thread for thread in threads.tolist() if thread in own]
@@ -389,7 +396,7 @@ class Ledger(Observer):
         self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", hit, **facts)
 
     def ended(self, m: Host, failed: bool) -> None:
-        """Judge the rules that need the end of a run."""
+        """Judge the rules that depend on the end of the run."""
         for life in [*self.lives.values(), *self.ended_lives.values()]:
             self._empty(life)
             self._vain(life)
@@ -399,7 +406,9 @@ class Ledger(Observer):
                 self._left_over(life)
 
     def _vain(self, life: Life) -> None:
-        """Report waits that passed for an old phase, if nobody waits for the next phase, at which others arrived."""
+        """Report waits that passed for an old phase, if the thread never waits for the next phase, at which others
+        arrived.
+        """
         for thread, (at, phase, parity) in life.repeated.items():
             after = life.phase(phase + 1)
             others = [] if after is None else [one for one in after.arrivals if thread not in one.threads]
@@ -416,7 +425,7 @@ class Ledger(Observer):
                 return
 
     def _empty(self, life: Life) -> None:
-        """Report waits that passed before the first phase was over, if that phase has bytes."""
+        """Report waits that passed before the first phase had completed, if that phase counts bytes."""
         first = life.phase(0)
         if not life.empty_waits or not life.bringing or (first is not None and not first.brought):
             return

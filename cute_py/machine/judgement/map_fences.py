@@ -1,8 +1,8 @@
-"""Check that each change of a tensor map is released, and acquired before a copy reads the map.
+"""Check that each change of a tensor map is released, and that it is acquired before a copy reads the map.
 
-The rules are those of `cute_py.tma.emulator.tensormap_proxy`, between CTAs: a fence of any thread counts for its CTA.
-This judge sees the changes of tensormap.replace and tensormap.cp_fenceproxy in global memory, but not ordinary stores
-to a map. Other judges check the synchronisation of the two CTAs.
+The rules are those of `cute_py.tma.emulator.tensormap_proxy`, applied between CTAs: a fence of any thread counts for
+its whole CTA. This judge sees the changes of tensormap.replace and tensormap.cp_fenceproxy in global memory, but not
+ordinary stores to a map. Other judges check the synchronisation of the two CTAs.
 Source: PTX ISA 9.0, membar/fence, fence.proxy.tensormap; tensormap.cp_fenceproxy.
 """
 
@@ -31,7 +31,7 @@ def map_fences(code: Code) -> Observer:
 
 
 class MapFences(Observer):
-    """The changes of each map, and the fences of each CTA."""
+    """Judges the fences of tensor maps, and records the changes of each map, and the fences of each CTA."""
 
     active = True
 
@@ -45,7 +45,7 @@ class MapFences(Observer):
         self._found: dict[tuple[int, int], Diagnostic] = {}
 
     def began(self, m: Host) -> None:
-        """CTAs begin to run together; maps in global memory keep what earlier waves did to them."""
+        """Start a wave; the records of maps in global memory are kept from earlier waves."""
         self.m = m
 
     def _agent(self, cta: int) -> Agent:
@@ -53,7 +53,7 @@ class MapFences(Observer):
         return Agent(rank, getattr(self.m, "wave", 0) * self.m.ctas + cluster)
 
     def map_changed(self, f: Frame, site: Site, cta: int, array: Array, start: int, released: str) -> None:
-        """A CTA writes a map."""
+        """Record that a CTA changes a map."""
         if array is self.m.shared:
             return  # a map in shared memory; tensormap.cp_fenceproxy copies it to global memory
         number, _ = self._places.get((id(array), start), ((len(self._places) + 1) * MAP_BYTES, site))
@@ -70,20 +70,20 @@ class MapFences(Observer):
             self.maps.release(scope, agent=agent)
 
     def fenced(self, f: Frame, site: Site) -> None:
-        """CTAs release their changes."""
+        """Record that the CTAs of a frame release their changes."""
         if self._unreleased and {"tensormap::generic", "release"} <= set(site.modifiers):
             scope = next(one for one in SCOPES if one in site.modifiers)
             for cta, _ in f.parts:
                 self._release(self._agent(cta), scope)
 
     def map_acquired(self, f: Frame, site: Site, cta: int, array: Array, start: int, scope: str) -> None:
-        """A CTA acquires a map."""
+        """Record that a CTA acquires a map."""
         held = self._places.get((id(array), start))
         if held is not None:
             self.maps.acquire(held[0], scope, agent=self._agent(cta))
 
     def map_read(self, f: Frame, site: Site, array: Array, start: int) -> None:
-        """Check that the last change is ordered before a copy."""
+        """Check that the last change of a map is ordered before a copy that reads the map."""
         held = self._places.get((id(array), start))
         if held is None:
             return
@@ -108,5 +108,5 @@ class MapFences(Observer):
             )
 
     def findings(self) -> list[Diagnostic]:
-        """Return what was found."""
+        """Return the findings."""
         return list(self._found.values())

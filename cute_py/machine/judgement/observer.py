@@ -1,11 +1,11 @@
-"""The events that a running machine reports: accesses, synchronisation, asynchronous work, and ends.
+"""The events that a running machine reports to observers: accesses, synchronisation, asynchronous work, and exits.
 
 For each effect, an instruction calls one method of `Machine.observer`, with the frame of its threads and the site of
-the instruction. The methods of `Observer` do nothing, and a run without judgement uses this class. A judge is a
-subclass that overrides the events that it needs; `together` combines several observers into one.
+the instruction. The methods of `Observer` do nothing; a run without judges uses this class. A judge is a subclass that
+overrides the methods of the events that it needs. `together` combines several observers into one.
 
-A place in shared memory is an offset in `Machine.shared`, the array of all resident CTAs: CTA `place //
-m.shared_stride`, byte `place % m.shared_stride`.
+An argument `place` is an offset in `Machine.shared`, the shared memory of all resident CTAs: byte `place %
+m.shared_stride` of CTA `place // m.shared_stride`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ WEAK: Final = AccessOrder()
 
 @dataclass(slots=True)
 class Touched:
-    """Bytes that a transfer touches: `array[start : start + nbytes]`, or rows of `nbytes` bytes at `offsets`.
+    """Bytes that a transfer reads or writes: `array[start : start + nbytes]`, or rows of `nbytes` bytes at `offsets`.
 
     array: `Machine.shared`, or the array of a range of global memory.
     """
@@ -69,11 +69,11 @@ class Touched:
 
 @dataclass(frozen=True, slots=True)
 class OperandRead:
-    """An operand of a wgmma or a tcgen05.mma in shared memory.
+    """An operand that a wgmma or tcgen05.mma reads from shared memory.
 
     Attributes:
         name: 'A' or 'B'. words: the 64 bits of its descriptor. extent: rows, M or N. depth: elements of K.
-        bits: width of an element. start: place of the CTA's shared memory. kind: kind of the descriptor. element: the
+        bits: width of an element. start: offset of the CTA's shared memory. kind: kind of the descriptor. element: the
             type that the instruction descriptor of a tcgen05.mma names; empty for wgmma.
     """
 
@@ -90,7 +90,7 @@ class OperandRead:
 
 @dataclass(frozen=True, slots=True)
 class TensorColumns:
-    """Columns of the tensor memory of a CTA. what: 'copy', 'D', 'SFA' or 'SFB'. last: one past the last column."""
+    """Columns of a CTA's tensor memory. what: 'copy', 'D', 'SFA' or 'SFB'. last: one past the last column."""
 
     what: str
     cta: int
@@ -105,15 +105,15 @@ class AsyncWork:
     Attributes:
         kind: 'cp.async', 'bulk load', 'bulk store', 'tensor load', 'tensor store', 'bulk reduction',
             'tensor reduction', 'st.async', 'red.async', 'wgmma', 'tcgen05.mma' or 'tcgen05.cp'.
-        reads, writes: bytes. They are known at the time of issue, under every schedule.
-        barriers: places of the mbarriers at which the work completes bytes; nbytes: the number of bytes at each.
-        group: 'bulk', 'cp.async' or 'wgmma' if the issuing thread waits for a group; 'tcgen05' if a commit arrives
-            when the work is complete; else empty.
-        rows: gives the rows of global memory of a tensor copy; a load reads them, and a store writes them.
-        swizzle: width in bytes of the swizzle of a tensor copy's map, 16 without a swizzle. map_key: equal for equal
-            maps.
-        operands: operands of a wgmma or a tcgen05.mma. data_type: element type of a tensor copy's map, 'FLOAT16'.
-            dims: extents of this map, innermost first; bits: width of its elements.
+        reads, writes: the bytes that the work reads and writes, which are known at issue under every schedule.
+        barriers: offsets of the mbarriers that count the bytes of the work. nbytes: number of bytes at each mbarrier.
+        group: 'bulk', 'cp.async' or 'wgmma' if a thread waits for the work by group; 'tcgen05' if a commit makes an
+            arrival when the work is complete; else empty.
+        rows: function that returns the rows of global memory that a tensor copy reads (load) or writes (store).
+        swizzle: width in bytes of the swizzle of a tensor copy's map, 16 without a swizzle. map_key: key that is equal
+            for equal maps.
+        operands: operands of a wgmma or a tcgen05.mma. data_type: element type of a tensor copy's map, such as
+            'FLOAT16'. dims: extents of this map, innermost first; bits: width of its elements.
         cells: columns of tensor memory that a tcgen05.cp writes, or that hold the accumulators and scale factors of a
             tcgen05.mma. block: elements of K for each scale factor.
         readers: threads of a cp.async that read; the others write zeros.
@@ -138,7 +138,7 @@ class AsyncWork:
 
 
 class Observer:
-    """Events of a run; the methods do nothing."""
+    """Base class of observers: a method for each event of a run, which does nothing."""
 
     active: bool = False
     """Whether there is an observer; the machine computes data for observers only if this flag is set."""
@@ -146,86 +146,92 @@ class Observer:
     # ---- the run -----------------------------------------------------------------------------------------------------
 
     def began(self, m: Host) -> None:
-        """CTAs begin to run together."""
+        """Called when CTAs begin to run together."""
 
     def ended(self, m: Host, failed: bool) -> None:
-        """The CTAs have ended, or the run has failed; `m.agents` has the work in flight."""
+        """Called when the CTAs have ended or the run has failed; `m.agents` has the work in flight."""
 
     def exited(self, f: Frame) -> None:
-        """Threads exit; they still count as alive."""
+        """Called when threads exit, while they still count as live."""
 
     def stuck(self, m: Host) -> None:
-        """All threads wait and no work is in flight, so the run ends with a hang. `m.waiting` has the waiting
-        threads."""
+        """Called before a run ends with a hang: all threads wait, and no work is in flight. `m.waiting` has the waiting
+        threads.
+        """
 
     def time_passes(self, m: Host) -> None:
-        """All threads wait and nothing is under way; loops that read a clock or time out run once more."""
+        """Called before the clock advances: all threads wait, and no work is in flight. Loops that read a clock or time
+        out then run once more.
+        """
 
     # ---- accesses ----------------------------------------------------------------------------------------------------
 
     def read(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
-        """Threads read `nbytes` bytes each, at offsets (n,) of an array: `m.shared`, `m.local`, or the array of a
-        range."""
+        """Called when threads read `nbytes` bytes each, at offsets (n,) of an array: `m.shared`, `m.local`, or the
+        array of a range.
+        """
 
     def wrote(
         self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder, values: Any = None
     ) -> None:
-        """Threads write; called before the bytes change.
+        """Called when threads write, before the bytes change.
 
-        values: (n,) or (n, k) numbers that the threads write, or one number for all threads; None if unknown.
+        values: the values that the threads write, (n,) or (n, k), or one value for all threads; None if unknown.
         """
 
     def updated(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
-        """Threads read and write as one atomic operation."""
+        """Called when threads read and write in one atomic operation."""
 
     # ---- order -------------------------------------------------------------------------------------------------------
 
     def fenced(self, f: Frame, site: Site) -> None:
-        """fence or membar; `site.one.opcode` distinguishes them."""
+        """Called at a fence or membar; `site.one.opcode` distinguishes them."""
 
     def warp_met(self, f: Frame, site: Site) -> None:
-        """bar.warp.sync: the lanes that a mask names have met."""
+        """Called when all lanes in the mask of a bar.warp.sync have arrived."""
 
     def gathered(self, f: Frame, site: Site) -> None:
-        """An instruction of all lanes of a warp; some threads of the CTA may have exited."""
+        """Called at an instruction that all lanes of a warp must execute, if threads have exited."""
 
     def block_met(self, f: Frame, site: Site) -> None:
-        """bar.sync: all live threads of each CTA of a frame have met, at one time."""
+        """Called when all live threads of each CTA of a frame reach a bar.sync at the same time."""
 
     def bar_arrived(self, f: Frame, site: Site, cta: int, number: int, waits: bool, expected: int | None) -> None:
-        """Threads of one CTA arrive at a barrier. expected: the instruction's count, if it has one."""
+        """Called when threads of one CTA arrive at a barrier. expected: the thread count of the instruction, if it has
+        one.
+        """
 
     def bar_ended(self, m: Host, cta: int, number: int) -> None:
-        """A round of a barrier has completed."""
+        """Called when a round of a barrier has completed."""
 
     def cluster_arrived(self, f: Frame, site: Site, relaxed: bool) -> None:
-        """barrier.cluster.arrive; called before the arrivals are counted."""
+        """Called at a barrier.cluster.arrive, before the arrivals are counted."""
 
     def cluster_passed(self, f: Frame, site: Site) -> None:
-        """barrier.cluster.wait: threads continue."""
+        """Called when threads pass a barrier.cluster.wait."""
 
     # ---- mbarriers ---------------------------------------------------------------------------------------------------
 
     def initialised(self, f: Frame, site: Site, place: int, count: int) -> None:
-        """mbarrier.init at a place; called before the barrier exists."""
+        """Called at an mbarrier.init, before the barrier exists."""
 
     def invalidated(self, f: Frame, site: Site, place: int) -> None:
-        """mbarrier.inval; called while the barrier still exists."""
+        """Called at an mbarrier.inval, while the barrier still exists."""
 
     def arrived(self, f: Frame, site: Site, place: int, barrier: Mbarrier, count: int, expected: int | None) -> None:
-        """Threads arrive; called before the barrier counts the arrivals.
+        """Called when threads arrive at an mbarrier, before it counts the arrivals.
 
-        count: arrivals of all these threads. expected: bytes of an arrive.expect_tx.
+        count: number of arrivals of all these threads together. expected: bytes that an arrive.expect_tx expects.
         """
 
     def expected(self, f: Frame, site: Site, place: int, barrier: Mbarrier, nbytes: int) -> None:
-        """expect_tx without an arrival; called before the barrier counts it."""
+        """Called at an expect_tx without an arrival, before the barrier counts the bytes."""
 
     def phase_ended(self, m: Host, place: int, barrier: Mbarrier) -> None:
-        """A phase of a barrier has completed; `barrier.phase` is the next one."""
+        """Called when a phase of an mbarrier has completed; `barrier.phase` is the next phase."""
 
     def passed(self, f: Frame, site: Site, places: Array, phases: Array, parity: bool) -> None:
-        """Threads saw their phases complete: test_wait or try_wait returned true.
+        """Called when test_wait or try_wait returns true, so that threads see a phase complete.
 
         phases: parities, or tokens.
         """
@@ -233,67 +239,70 @@ class Observer:
     # ---- asynchronous work -------------------------------------------------------------------------------------------
 
     def issued(self, f: Frame, site: Site, transfer: AsyncWork) -> None:
-        """Work begins; it may complete now or later."""
+        """Called when asynchronous work is issued; it may complete now or later."""
 
     def landed(self, m: Host, place: int, barrier: Mbarrier, nbytes: int, at: int) -> None:
-        """The transfer of instruction `at` delivers bytes to a barrier; called before the barrier counts them."""
+        """Called when bytes of a transfer land, before the mbarrier counts them. at: index of the transfer's
+        instruction.
+        """
 
     def committed(self, f: Frame, site: Site, group: str) -> None:
-        """commit_group of 'bulk', 'cp.async' or 'wgmma'."""
+        """Called at a commit_group. group: 'bulk', 'cp.async' or 'wgmma'."""
 
     def waited(self, f: Frame, site: Site, group: str, left: int, reads: bool, everything: bool) -> None:
-        """wait_group: all groups but the last `left` are complete.
+        """Called at a wait_group: all groups except the last `left` are complete.
 
-        reads: `.read`; only the sources of the groups are free. everything: wait_all, which also covers transfers
-            outside groups.
+        reads: whether the instruction has `.read`, so that only the sources of the groups are free.
+        everything: whether the instruction is wait_all, which also covers transfers outside groups.
         """
 
     def copies_arrive(self, f: Frame, site: Site, places: Array, counted: bool) -> None:
-        """cp.async.mbarrier.arrive: the barriers get an arrival when the copies so far are complete.
+        """Called at a cp.async.mbarrier.arrive: the barriers get an arrival when the copies so far are complete.
 
-        counted: without `.noinc`; the arrival first raises the pending count.
+        counted: whether the arrival first increments the pending count, which `.noinc` prevents.
         """
 
     def products_arrive(self, f: Frame, site: Site, place: int) -> None:
-        """tcgen05.commit: a barrier gets an arrival when a thread's work is complete; `arrived` reports it next."""
+        """Called when the work of a tcgen05.commit is complete, before `arrived` reports its arrival."""
 
     # ---- tensor maps in memory ---------------------------------------------------------------------------------------
 
     def map_changed(self, f: Frame, site: Site, cta: int, array: Array, start: int, released: str) -> None:
-        """tensormap.replace or tensormap.cp_fenceproxy of one CTA has written the map at `array[start:]`.
+        """Called when a tensormap.replace or tensormap.cp_fenceproxy of one CTA has written the map at `array[start:]`.
 
-        released: scope of a tensormap.cp_fenceproxy, which also releases; else empty.
+        released: scope of a tensormap.cp_fenceproxy, which also releases the change; else empty.
         """
 
     def map_acquired(self, f: Frame, site: Site, cta: int, array: Array, start: int, scope: str) -> None:
-        """fence.proxy.tensormap::generic.acquire of a map by threads of one CTA; `fenced` reports releases."""
+        """Called at a fence.proxy.tensormap::generic.acquire of threads of one CTA; `fenced` reports releases."""
 
     def map_read(self, f: Frame, site: Site, array: Array, start: int) -> None:
-        """A tensor copy of one thread reads its map."""
+        """Called when a tensor copy of one thread reads its map."""
 
     # ---- tensor memory -----------------------------------------------------------------------------------------------
 
     def tensor_used(
         self, f: Frame, site: Site, cta: int, region: tuple[int, int, int], writes: bool, committed: bool
     ) -> None:
-        """One warp or thread reads or writes cells of a CTA's tensor memory.
+        """Called when one warp or thread reads or writes cells of a CTA's tensor memory.
 
-        region: (mask of lanes, first column, one past the last). committed: a commit reports its completion.
+        region: (mask of lanes, first column, one past the last). committed: whether a commit reports the completion of
+        the access.
         """
 
     def tensor_fenced(self, f: Frame, site: Site, after: bool) -> None:
-        """tcgen05.fence::after_thread_sync, or ::before_thread_sync."""
+        """Called at a tcgen05.fence::after_thread_sync (`after`) or ::before_thread_sync."""
 
     # ---- warps -------------------------------------------------------------------------------------------------------
 
     def multiplied(self, f: Frame, site: Site) -> None:
-        """wgmma.mma_async of one warpgroup; `issued` reports its accesses to memory."""
+        """Called at a wgmma.mma_async of one warpgroup; `issued` reports its memory accesses."""
 
     def multiply_fenced(self, f: Frame, site: Site) -> None:
-        """wgmma.fence."""
+        """Called at a wgmma.fence."""
 
     def registers_set(self, f: Frame, site: Site, count: int, increases: bool) -> None:
-        """setmaxnreg."""
+        """Called at a setmaxnreg."""
 
     def findings(self) -> list[Diagnostic]:
         """Return the findings so far."""
@@ -333,5 +342,5 @@ def _each(listeners: Sequence[Callable[..., None]]) -> Callable[..., None]:
 
 
 def together(observers: Sequence[Observer]) -> Observer:
-    """Return one observer that forwards each event to the observers that override its method."""
+    """Return one observer that forwards each event to those observers that override the event's method."""
     return _Together(observers)

@@ -1,4 +1,4 @@
-"""A judge that reports a broken rule once for each instruction, for any number of threads."""
+"""Base class of judges that report a broken rule once for each instruction, for any number of threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class OncePerInstruction(Observer):
-    """The findings of a judge whose rules have one source in the PTX ISA."""
+    """A judge that reports each rule at most once per instruction; `source` is its section of the PTX ISA."""
 
     active = True
     source: ClassVar[str]
@@ -27,7 +27,7 @@ class OncePerInstruction(Observer):
         self._said: set[tuple[str, int]] = set()
 
     def findings(self) -> list[Diagnostic]:
-        """Return what was found so far."""
+        """Return the findings so far."""
         return self._found
 
     def _where(self, at: int) -> str:
@@ -36,8 +36,10 @@ class OncePerInstruction(Observer):
     def _say(
         self, at: int, rule: str, text: str, facts: Mapping[str, object], severity: str = "error", source: str = ""
     ) -> None:
-        """Record a finding at instruction number `at`, unless there is a finding of this rule there already. The cause
-        is the rule, unless `facts` have another. source: the paragraph, if it is not the judge's own."""
+        """Record a finding at the instruction with index `at`, unless the instruction already has a finding of this
+        rule. The cause is the rule, unless `facts` contain a cause. source: section of the PTX ISA, if it is not the
+        judge's `source`.
+        """
         if (rule, at) not in self._said:
             self._said.add((rule, at))
             one, facts = self.code.instructions[at], facts if "cause" in facts else {"cause": rule, **facts}

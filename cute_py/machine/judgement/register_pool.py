@@ -1,9 +1,10 @@
 """Check setmaxnreg: its count, its direction, and the register pool that the warps of a CTA share.
 
-PTX registers are virtual, so a run does not depend on the number of registers of a warp. The rules can still be judged.
-A launch gives each thread as many registers as the kernel declares (.maxnreg), or as fit into 65536 with its launch
-bounds, and no more than its largest setmaxnreg requests. setmaxnreg.dec returns registers to the pool of the CTA, and
-setmaxnreg.inc waits until the pool has enough. The accumulator of a product alone must fit.
+PTX registers are virtual, so the number of registers that a warp has does not affect a run. The rules can still be
+judged. A launch gives each thread as many registers as the kernel declares (.maxnreg), or as fit into 65536 with its
+launch bounds, and no more than its largest setmaxnreg requests. setmaxnreg.dec returns registers to the pool of the
+CTA, and setmaxnreg.inc waits until the pool has enough. The registers of a thread must at least hold the accumulator of
+each product.
 
 Source: PTX ISA 9.0, setmaxnreg; 65536 registers of a multiprocessor: CUDA C++ Programming Guide, technical
 specifications; the registers at launch: ptxas 13.0 -v of kernels with setmaxnreg.
@@ -31,7 +32,7 @@ _ISA: Final = "setmaxnreg"
 
 
 def launch_registers(m: Host) -> tuple[int, str]:
-    """Registers of a thread at launch, and the source of this number as text."""
+    """Return the number of registers per thread at launch, and text about the origin of this number."""
     kernel = m.code.kernel
     declared = kernel.triple("maxnreg")
     if declared is not None:
@@ -45,7 +46,7 @@ def launch_registers(m: Host) -> tuple[int, str]:
 
 
 class RegisterPool(OncePerInstruction):
-    """The registers of each warp, and of the pool of each CTA."""
+    """Judges setmaxnreg, and records the registers per thread of each warp, and the free registers of each CTA."""
 
     source = _ISA
 
@@ -57,7 +58,7 @@ class RegisterPool(OncePerInstruction):
         self.debts: dict[int, tuple[Site, Frame, int, int]] = {}
 
     def began(self, m: Host) -> None:
-        """CTAs begin to run together."""
+        """Reset the state when CTAs begin to run together."""
         self.m = m
         self.start, self.why = launch_registers(m)
         self.held = np.full(m.count // LANES, self.start, np.int64)
@@ -65,7 +66,7 @@ class RegisterPool(OncePerInstruction):
         self.debts = {}
 
     def registers_set(self, f: Frame, site: Site, count: int, increases: bool) -> None:
-        """setmaxnreg of whole warpgroups."""
+        """Check a setmaxnreg of whole warpgroups, and update their registers and the pool."""
         verb = "inc" if increases else "dec"
         facts: dict[str, Any] = {"threads": f.text(), "registers": count, "at launch": self.start}
         facts["cause"] = "register pool"

@@ -2,13 +2,13 @@
 
 Tensor copies load A, B and their scale factors into shared memory through separate tensor maps, and tcgen05.cp copies
 the factors to tensor memory. The judge therefore knows the tensor map of the factors in each column. A product is wrong
-if it uses accumulators of a product as factors, or factors of two maps for one operand. The factors of A and B are
-swapped in two cases. Either two products pair the same maps in opposite ways, or the number of factors of each map
-fits only the other operand. An operand needs one factor for `block` elements of K of each row; rows are rounded up to a
-multiple of 128, and the factors of a row to a multiple of 4.
+if it uses accumulators of another product as factors, or factors from two maps for one operand. The judge reports that
+the factors of A and B are swapped in two cases: two products pair the same maps in opposite ways, or the number of
+factors of each map fits only the other operand. An operand needs one factor for every `block` elements of K in each
+row. The rows are rounded up to a multiple of 128, and the factors of a row to a multiple of 4.
 
-Three cases are unknown, and not judged: factors that ordinary stores wrote, a kernel that swaps all factors of matrices
-of one shape, and the block of K of a factor, because several products may share one.
+Three cases can't be judged: factors that ordinary stores wrote, a kernel that swaps all factors of matrices of one
+shape, and whether a factor belongs to the right block of K, because several products may share a factor.
 Source: PTX ISA 9.0, tcgen05: block scaling, layouts of scale factors; cutlass/detail/sm100_blockscaled_layout.hpp for
 the multiples.
 """
@@ -37,8 +37,9 @@ ORDER: Final = scale_order("32_4_4")
 
 @dataclass(slots=True)
 class WrittenTile:
-    """A tile that a tensor copy wrote: its place and bytes, the width of its swizzle, the instruction, the map with its
-    type and extents, and the bits of an element."""
+    """A tile that a tensor copy wrote: its offset and size in bytes, the width of its swizzle, the index of the
+    instruction, the key, type and extents of the tensor map, and the width of an element in bits.
+    """
 
     place: int
     nbytes: int
@@ -53,7 +54,7 @@ class WrittenTile:
 
 @dataclass(frozen=True, slots=True)
 class ReadTile:
-    """An operand in shared memory, and the tiles that it reads."""
+    """An operand in shared memory, and the tiles that it is read from."""
 
     operand: OperandRead
     tiles: list[WrittenTile]
@@ -61,7 +62,7 @@ class ReadTile:
 
 @dataclass(frozen=True, slots=True)
 class _Scaled:
-    """A product of a CTA: the tiles of A and B, and the tiles of their scale factors."""
+    """A product: the tiles of A and B, and the tiles of their scale factors."""
 
     a: WrittenTile
     sfa: WrittenTile
@@ -70,7 +71,7 @@ class _Scaled:
 
 
 class ScaleFactors:
-    """The tile, or the product, that wrote each column of tensor memory last."""
+    """Judges scale factors, and records the tile or the product that wrote each column of tensor memory last."""
 
     def __init__(self, say: Callable[..., None], where: Callable[[int], str]) -> None:
         self._say, self._where = say, where
@@ -81,15 +82,15 @@ class ScaleFactors:
         """Maps of A and B whose exchange was found."""
 
     def began(self, m: Host) -> None:
-        """CTAs begin to run together."""
+        """Reset the state when CTAs begin to run together."""
         self._stride = m.shared_stride
         self._unjudged: dict[str, None] = m.totals.unjudged
         self._tiles: list[WrittenTile] = []
         self._columns = np.zeros((m.ctas, COLUMNS), np.int64)
-        """1 + number of the tile; -1 - number of the product's instruction; 0: not known."""
+        """1 + the number of the tile, or -1 - the number of the instruction of the product; 0 if unknown."""
 
     def copied(self, cells: TensorColumns, tiles: Sequence[WrittenTile | None]) -> None:
-        """A tcgen05.cp writes columns."""
+        """Record the tile that a tcgen05.cp writes to columns."""
         number = 0
         known = [tile for tile in tiles if tile is not None]
         if known and len(known) == len(tiles) and all(tile.map_key == known[0].map_key for tile in known):
@@ -98,11 +99,11 @@ class ScaleFactors:
         self._columns[cells.cta, cells.first : cells.last] = number
 
     def forget(self, cta: int, first: int, last: int) -> None:
-        """A store writes columns."""
+        """Forget the tiles of columns that a store writes."""
         self._columns[cta, first:last] = 0
 
     def multiplied(self, f: Frame, site: Site, work: AsyncWork, read: Sequence[ReadTile]) -> None:
-        """A product is issued."""
+        """Judge the scale factors of a product that is issued, and record the columns of its accumulators."""
         ctas = sorted({cells.cta for cells in work.cells})
         for cta in ctas if work.block else ():
             found = {
@@ -129,7 +130,9 @@ class ScaleFactors:
         self._unjudged[f"scale factors of {self._where(site.number)}: {what}"] = None
 
     def _source(self, f: Frame, site: Site, cells: TensorColumns) -> WrittenTile | None:
-        """The tile that scale factors come from; None if unknown or wrong."""
+        """Return the tile that scale factors come from; None if it is unknown, or if the factors are wrong and were
+        reported.
+        """
         held = self._columns[cells.cta, cells.first : cells.last]
         operand = cells.what[2]
         sums = held[held < 0]
@@ -157,7 +160,9 @@ class ScaleFactors:
         return tiles[0]
 
     def _exchanged(self, f: Frame, site: Site, one: _Scaled, block: int, majors: tuple[Major, Major]) -> None:
-        """Compare a product with earlier products of its maps, and the numbers of factors with the extents."""
+        """Report swapped scale factors: compare a product with earlier products of its maps, and the numbers of factors
+        with the extents.
+        """
         a, b, sfa, sfb = (tile.map_key for tile in (one.a, one.b, one.sfa, one.sfb))
         if a == b:
             return
@@ -187,7 +192,7 @@ def factors_of(dims: Sequence[int], major: Major, block: int) -> int:
     """Number of scale factors of a matrix, padded to blocks of 128 rows by 4 factors.
 
     Args:
-        dims: extents of its tensor map, innermost first. block: elements of K for each factor.
+        dims: extents of the matrix's tensor map, innermost first. block: elements of K for each factor.
 
     >>> factors_of((256, 100, 2), Major.K, 16), factors_of((100, 48), Major.MN, 32)
     (4096, 512)
@@ -197,5 +202,5 @@ def factors_of(dims: Sequence[int], major: Major, block: int) -> int:
 
 
 def _numbers(tile: WrittenTile) -> int:
-    """Number of scale factors of the tensor that a map describes; each is one byte."""
+    """Number of scale factors in the tensor that a tile's map describes; each factor is one byte."""
     return math.prod(tile.dims) * tile.bits // 8

@@ -1,4 +1,4 @@
-"""The report of a run: each finding with its lines, the reason for the rule, and the change."""
+"""The report of a run: each finding with the lines that it names, the reason for the rule, and a suggested change."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _ROLES: Final = {"other_line": "the other instruction"}
 
 
 def reason_for(one: Diagnostic, reasons: Mapping[str, Reason]) -> Reason | None:
-    """The reason for a finding's rule, and the change."""
+    """Return the reason for a finding's rule and the suggested change; None if the rule has none."""
     cause = one.facts.get("cause")
     return reasons.get(f"{one.rule}, {cause}") or reasons.get(one.rule)
 
 
 def concrete_change(one: Diagnostic, sources: Mapping[int, str]) -> str:
-    """The change that follows from the numbers of a finding; empty if there is none."""
+    """Text of the change that follows from the values in a finding; empty if there is none."""
     change = one.facts.get("change")
     if isinstance(change, tuple):
         line, old, new = change
@@ -40,7 +40,9 @@ def concrete_change(one: Diagnostic, sources: Mapping[int, str]) -> str:
 
 
 def advice(one: Diagnostic, reasons: Mapping[str, Reason], sources: Mapping[int, str]) -> str:
-    """Advice for a finding; empty if the finding has a tried change, or if there is no advice."""
+    """Text of a suggested change for a finding; empty if there is none, or if the finding already has a change that was
+    tried.
+    """
     if one.fixes:
         return ""
     reason = reason_for(one, reasons)
@@ -48,7 +50,7 @@ def advice(one: Diagnostic, reasons: Mapping[str, Reason], sources: Mapping[int,
 
 
 def quoted(one: Diagnostic, texts: Mapping[int, str], sources: Mapping[int, str]) -> list[str]:
-    """Quote the lines that a finding names, in order, each with its role and its line of the source."""
+    """Quote the PTX lines that a finding names, in order, each with its role and its source line."""
     marks: dict[int, str] = {}
     here = one.facts.get("line")
     if isinstance(here, int):
@@ -71,7 +73,7 @@ def quoted(one: Diagnostic, texts: Mapping[int, str], sources: Mapping[int, str]
 def told(
     one: Diagnostic, number: int, texts: Mapping[int, str], reasons: Mapping[str, Reason], sources: Mapping[int, str]
 ) -> list[str]:
-    """Return the lines of one finding."""
+    """Return the lines of the report for one finding."""
     cause = one.facts.get("cause")
     title = f"{one.rule}: {cause}" if cause and cause != one.rule else one.rule
     lines = [f"{one.severity} {number}: {title}", f"  {one.message}", *quoted(one, texts, sources)]
@@ -92,7 +94,7 @@ def told(
 
 
 def _adds(name: str, value: Any, one: Diagnostic) -> bool:
-    """Whether a fact says more than the message and the quoted lines."""
+    """Whether a fact adds information to the message and the quoted lines."""
     if name.endswith((" at", "come from", "did not run")) or isinstance(value, list):
         return False
     return str(value) not in one.message
@@ -108,8 +110,9 @@ def story(
     """Report all findings, errors first, with the number of each kind.
 
     Args:
-        head: the kernel and how it ran. texts: line -> instruction. reasons: rule -> reason, `machine.rules.REASONS`.
-        sources: line of the text -> line of the source.
+        head: text about the kernel and how it ran. texts: instruction of each line. reasons: reason for each rule,
+            `machine.rules.REASONS`.
+        sources: source line of each PTX line.
     """
     counts = {kind: sum(one.severity == kind for one in diagnostics) for kind in ("error", "warning", "note")}
     said = ", ".join(counted(count, kind) for kind, count in counts.items() if count)

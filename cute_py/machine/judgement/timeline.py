@@ -1,7 +1,7 @@
 """Timeline of one CTA: the actions of its warps, the phases of its barriers, and the copies and products in flight.
 
-Time does not count cycles: it counts stretches of instructions in the order in which they ran. A column stands for
-several steps of the CTA.
+Time is not measured in cycles, but in steps: a step is a stretch of instructions, and steps are counted in the order in
+which they ran. A column stands for several steps of the CTA.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ MEANINGS: Final = {
 class RunEvent:
     """An asynchronous event.
 
-    time: steps of the run before it. kind: 'copy', 'product', 'landed', 'committed', 'waited', 'phase'. place: place of
-    the barrier in its CTA. number: the phase that begins, or the groups that may stay under way. group: 'bulk',
-    'cp.async' or 'wgmma' if a thread waits for a group. warps: the first and the last warp in the CTA.
+    time: number of steps of the run before the event. kind: 'copy', 'product', 'landed', 'committed', 'waited',
+    'phase'. place: offset of the barrier in its CTA. number: the phase that begins, or the number of groups that may
+    stay in flight. group: 'bulk', 'cp.async' or 'wgmma' if a thread waits for a group. warps: the first and the last
+    warp in the CTA.
     """
 
     time: int
@@ -54,7 +55,7 @@ class RunEvent:
 
 
 class TimelineRecorder(Observer):
-    """Remembers the events that a timeline shows."""
+    """Observer that records the events that a timeline shows."""
 
     active = True
 
@@ -63,7 +64,7 @@ class TimelineRecorder(Observer):
         self.events: list[RunEvent] = []
 
     def began(self, m: Host) -> None:
-        """CTAs begin to run together."""
+        """Keep the machine of the CTAs that begin to run together."""
         self.m = m
 
     def _note(self, m: Host, event: RunEvent) -> None:
@@ -79,7 +80,7 @@ class TimelineRecorder(Observer):
             self._note(m, RunEvent(len(m.totals.trace), kind, cta, at, -1, number, group, warps))
 
     def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
-        """A copy or a product begins."""
+        """Record a copy or a product that is issued."""
         m = f.m
         if not work.barriers:
             self._of_threads(
@@ -90,32 +91,32 @@ class TimelineRecorder(Observer):
             self._note(m, RunEvent(len(m.totals.trace), "copy", cta, site.number, inside))
 
     def landed(self, m: Host, place: int, barrier: Mbarrier, nbytes: int, at: int) -> None:
-        """Bytes are counted at a barrier."""
+        """Record that bytes land at a barrier."""
         cta, inside = divmod(place, m.shared_stride)
         self._note(m, RunEvent(len(m.totals.trace), "landed", cta, at, inside, nbytes))
 
     def phase_ended(self, m: Host, place: int, barrier: Mbarrier) -> None:
-        """A phase is over."""
+        """Record the end of a phase."""
         cta, inside = divmod(place, m.shared_stride)
         self._note(m, RunEvent(len(m.totals.trace), "phase", cta, -1, inside, barrier.phase))
 
     def initialised(self, f: Frame, site: Site, place: int, count: int) -> None:
-        """A barrier is initialised."""
+        """Record the initialisation of a barrier."""
         cta, inside = divmod(place, f.m.shared_stride)
         self._note(f.m, RunEvent(len(f.m.totals.trace), "phase", cta, site.number, inside))
 
     def committed(self, f: Frame, site: Site, group: str) -> None:
-        """A group is closed."""
+        """Record the commit of a group."""
         self._of_threads(f, "committed", site.number, 0, group)
 
     def waited(self, f: Frame, site: Site, group: str, left: int, reads: bool, everything: bool) -> None:
-        """Groups are complete."""
+        """Record a wait for groups."""
         self._of_threads(f, "waited", site.number, -1 if everything else left, group)
 
 
 @record
 class TimelineRow:
-    """One warp, barrier, copy or product over time. cells: one character per column; titles: their meanings."""
+    """A warp, barrier, copy or product over time. cells: one character per column. titles: meaning of each cell."""
 
     kind: str
     label: str
@@ -125,10 +126,11 @@ class TimelineRow:
 
 @record
 class RunTimeline:
-    """Timeline of one CTA of a run.
+    """Timeline of one CTA in a run.
 
     Attributes:
-        title: the kernel, the CTA, and its steps. rows: warps, barriers, copies, products. steps: steps per column.
+        title: the kernel, the CTA, and its number of steps. rows: warps, barriers, copies, products. steps: steps per
+            column.
 
     `str` is a table of characters; `cute_py.draw.draw` makes a picture of it.
     """
@@ -156,7 +158,7 @@ class RunTimeline:
 
 
 def sign_text(sign: str) -> str:
-    """The name of a sign."""
+    """Text of a cell's character in the legend; 'blank' for a space."""
     return "blank" if sign == " " else sign
 
 
@@ -170,11 +172,11 @@ def build_timeline(
     base: int = 1024,
     columns: int = COLUMNS,
 ) -> RunTimeline:
-    """The timeline of a CTA of the first wave.
+    """Build the timeline of a CTA of the first wave.
 
     Args:
-        trace: (wave, block, threads) of each step. threads: of a CTA, in whole warps. base: address of the first byte
-            of shared memory.
+        trace: (wave, block, threads) of each step. threads: number of threads in a CTA, padded to whole warps. base:
+            address of the first byte of shared memory.
     """
     lo, hi = cta * threads, (cta + 1) * threads
     mine: list[tuple[int, int, Array]] = []
@@ -203,7 +205,7 @@ def build_timeline(
 def _warps(
     mine: Sequence[tuple[int, int, Array]], events: Sequence[RunEvent], code: Any, count: int, steps: int, wide: int
 ) -> list[TimelineRow]:
-    """Rows of warps; warps that did the same at every time share a row."""
+    """Build the rows of warps; warps whose cells are all equal share a row."""
     issues = {
         event.at: COPIES if event.kind == "copy" else MULTIPLIES
         for event in events
@@ -238,7 +240,7 @@ def _warps(
 
 
 def _numbers(members: list[int]) -> str:
-    """`warps 0 to 3`, or `warps 0, 2`."""
+    """Text such as `warps 0 to 3` or `warps 0, 2`."""
     if len(members) == 1:
         return f"warp {members[0]}"
     if members[-1] - members[0] + 1 == len(members):
@@ -247,7 +249,7 @@ def _numbers(members: list[int]) -> str:
 
 
 def _barriers(events: Sequence[RunEvent], column: Callable[[int], int], wide: int, base: int) -> list[TimelineRow]:
-    """Rows of barriers: the current phase of each."""
+    """Build the rows of barriers, which show the current phase."""
     held: dict[int, list[RunEvent]] = {}
     for event in events:
         if event.kind == "phase":
@@ -265,7 +267,7 @@ def _barriers(events: Sequence[RunEvent], column: Callable[[int], int], wide: in
 
 
 def _under_way(events: Sequence[RunEvent], column: Callable[[int], int], wide: int, code: Any) -> list[TimelineRow]:
-    """Rows of copies and products: the number under way."""
+    """Build the rows of copies and products, which show the number in flight."""
     spans: dict[tuple[str, int], list[tuple[int, int]]] = {}
     open_: list[tuple[RunEvent, int]] = []
     committed: dict[tuple[str, int], int] = {}
@@ -306,7 +308,7 @@ def _under_way(events: Sequence[RunEvent], column: Callable[[int], int], wide: i
 
 
 def _done(wait: RunEvent, committed: Mapping[tuple[str, int], int], event: RunEvent, group: int) -> bool:
-    """Whether a wait for groups covers a copy or a product."""
+    """Whether a wait for groups includes a copy or a product, so that the work is complete."""
     warp = event.warps[0]
     if event.group != wait.group or not wait.warps[0] <= warp <= wait.warps[1]:
         return False

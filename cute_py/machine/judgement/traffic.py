@@ -1,11 +1,12 @@
-"""The memory traffic of each instruction: wavefronts and bank conflicts of shared memory, sectors of global memory.
+"""Count the memory traffic of each instruction: wavefronts and bank conflicts of shared memory, sectors of global
+memory.
 
-Shared memory has 32 banks of 4 bytes. It serves an access of a warp in groups of lanes that request at most 128 bytes:
-32 lanes of up to 4 bytes, 16 lanes of 8, 8 lanes of 16. The number of wavefronts of a group is the largest number of
-different words in one bank; all wavefronts beyond the first are bank conflicts. Lanes that request the same word share
-it.
+Shared memory has 32 banks of 4 bytes. It serves a warp's access in groups of lanes that request at most 128 bytes: 32
+lanes of up to 4 bytes each, 16 lanes of 8 bytes, or 8 lanes of 16 bytes. The number of wavefronts of a group is the
+largest number of different words in one bank; all wavefronts beyond the first are bank conflicts. Lanes that request
+the same word share one wavefront.
 
-A sector is 32 bytes of global memory. An access of a warp requests each touched sector once.
+A sector is 32 bytes of global memory. A warp's access requests each sector that it touches once.
 
 Copies of the async proxy (bulk, tensor) have no wavefronts or sectors here, because no thread accesses memory for them.
 cp.async has both. Source: CUDA C++ Programming Guide, shared memory of compute capability 5.x and later. ncu's metrics
@@ -41,11 +42,11 @@ class Traffic:
 
 
 def wavefronts(warps: Array, lanes: Array, offsets: Array, nbytes: int) -> tuple[int, int]:
-    """Count the wavefronts of one access, and how many of them are bank conflicts.
+    """Count the wavefronts of one access; return (wavefronts, bank conflicts among them).
 
     Args:
         warps, lanes: (n,) warp and lane of each thread. offsets: (n,) bytes from the start of shared memory. nbytes:
-            bytes of one thread.
+            bytes per thread.
 
     >>> lanes = np.arange(32)
     >>> wavefronts(lanes * 0, lanes, lanes * 4, 4), wavefronts(lanes * 0, lanes, lanes * 8, 4)
@@ -81,7 +82,7 @@ def sectors(warps: Array, offsets: Array, nbytes: int) -> int:
 
 
 class Traffics(Observer):
-    """The traffic of every instruction that reads or writes memory."""
+    """Observer that counts the traffic of every instruction that reads or writes memory."""
 
     active = True
 
@@ -91,7 +92,7 @@ class Traffics(Observer):
         """Number of an instruction -> its traffic."""
 
     def began(self, m: Host) -> None:
-        """CTAs begin to run together."""
+        """Keep the machine of the CTAs that begin to run together."""
         self.m = m
 
     def _count(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int) -> None:
@@ -107,17 +108,17 @@ class Traffics(Observer):
             held.sectors += sectors(f.threads // LANES, offsets, nbytes)
 
     def read(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
-        """Threads read."""
+        """Count the traffic of a read."""
         self._count(f, site, array, offsets, nbytes)
 
     def wrote(
         self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder, values: Any = None
     ) -> None:
-        """Threads write."""
+        """Count the traffic of a write."""
         self._count(f, site, array, offsets, nbytes)
 
     def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
-        """cp.async: the sectors that its threads read, and the banks that they write."""
+        """Count the sectors that a cp.async reads, and the wavefronts that it writes."""
         if work.kind != "cp.async":
             return
         for who, spans in ((work.readers, work.reads), (f, work.writes)):

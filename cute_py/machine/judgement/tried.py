@@ -1,6 +1,6 @@
-"""Try changes to the text of a kernel, and offer a change only if a run with it no longer has the finding.
+"""Try changes to the PTX of a kernel, and offer a change only if a run of the changed text no longer has the finding.
 
-For each rule, a function in `CHANGES` returns the changes that may cure a finding, the most likely first. A change
+For each rule, a function in `CHANGES` returns the changes that may fix a finding, the most likely first. A change
 inserts lines before or after instructions of the text. `with_changes` tries the changes one after another, up to a
 limit of runs.
 """
@@ -55,28 +55,28 @@ CLEARED: Final = "clears all errors"
 
 @dataclass(frozen=True, slots=True)
 class Insertion:
-    """A line to insert into the text, before or after the instruction that begins at a line."""
+    """A line to insert into the PTX, before or (`behind`) after the instruction that begins at a line."""
 
     line: int
     text: str
     behind: bool = False
 
     def told(self, sources: Mapping[int, str]) -> str:
-        """The change as text, with the line of the source."""
+        """Describe the change, with the source line."""
         place = line_text(self.line, sources.get(self.line, ""))
         return f"insert `{self.text}` {'after' if self.behind else 'before'} {place}"
 
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
-    """Replacement of a part of the instruction that begins at a line; `old` is its last occurrence there."""
+    """A replacement in the instruction that begins at a line: the last occurrence of `old` becomes `new`."""
 
     line: int
     old: str
     new: str
 
     def told(self, sources: Mapping[int, str]) -> str:
-        """The change as text, with the line of the source."""
+        """Describe the change, with the source line."""
         return f"replace `{self.old}` by `{self.new}` in {line_text(self.line, sources.get(self.line, ''))}"
 
 
@@ -87,7 +87,7 @@ Rerun = Callable[[str], "Sequence[Diagnostic] | None"]
 
 
 def changed(text: str, changes: Sequence[Change]) -> str:
-    r"""Return the text with lines inserted, or parts of lines replaced.
+    r"""Return a text with changes applied: lines inserted, or parts of lines replaced.
 
     >>> changed("a;\nb\n  c;\nd;", [Insertion(2, "x;", behind=True), Insertion(4, "y;")])
     'a;\nb\n  c;\nx;\ny;\nd;'
@@ -111,7 +111,7 @@ def changed(text: str, changes: Sequence[Change]) -> str:
 
 
 def changes_of(found: Diagnostic) -> list[tuple[Change, ...]]:
-    """The changes that may cure a finding, from the rows of `CURES`; the facts of the finding fill in {map}."""
+    """The changes that may fix a finding, from the rows of `CURES`; the facts of the finding replace {map}."""
     made: list[tuple[Change, ...]] = []
     for where, text in CURES.get(found.rule, ()):
         line = found.facts.get("other_line" if where == "behind other" else "line")
@@ -131,7 +131,7 @@ _LINES_OF_A_SPIN: Final = 12
 def before_a_spin(text: str, change: Insertion) -> Insertion:
     r"""Move a barrier of all threads out of a loop that waits for an mbarrier, to the line before the loop's label.
 
-    Threads may pass such a loop a different number of times, so a barrier inside of it need not be reached by all.
+    Threads may run such a loop a different number of times, so not all threads may reach a barrier inside the loop.
 
     >>> text = '''.version 9.0
     ... .target sm_90
@@ -158,7 +158,7 @@ def before_a_spin(text: str, change: Insertion) -> Insertion:
 
 
 def barrier_changes(found: Diagnostic) -> list[tuple[Change, ...]]:
-    """The corrected number for a wrong count of bytes, arrivals or registers."""
+    """The changes that correct a wrong number of bytes, arrivals or registers."""
     change = found.facts.get("change")
     return [(Substitution(*change),)] if isinstance(change, tuple) else []
 
@@ -182,12 +182,12 @@ CHANGES: Final[dict[str, Callable[[Diagnostic], list[tuple[Change, ...]]]]] = {
 
 
 def with_changes(text: str, found: Sequence[Diagnostic], rerun: Rerun, sources: Mapping[int, str]) -> list[Diagnostic]:
-    """Try changes for the first finding of each rule, and put the changes that cure it in its `fixes`.
+    """Try changes for the first finding of each rule, and add the changes that fix it to its `fixes`.
 
-    A change cures a finding if the run of the changed text ends, has fewer findings of this rule, and has no new error.
+    A change fixes a finding if the run of the changed text ends, has fewer findings of this rule, and has no new error.
 
     Args:
-        sources: line of the text -> line of the source.
+        sources: source line of each PTX line.
     """
     made = list(found)
     left = MAX_RUNS

@@ -1,4 +1,4 @@
-"""The conditions that threads wait for, as the report of a hang shows them."""
+"""The conditions that threads wait for, in the form that the analysis of a hang uses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cute_py.machine.threads import Array
 
 @dataclass(slots=True)
 class PhaseWait:
-    """Phases of mbarriers: places (n,) in the shared memory of all CTAs, and parities (or tokens) (n,)."""
+    """A wait for phases of mbarriers: offsets (n,) in the shared memory of all CTAs, and parities or tokens (n,)."""
 
     places: Array
     phases: Array
@@ -19,7 +19,7 @@ class PhaseWait:
 
 @dataclass(frozen=True, slots=True)
 class BarWait:
-    """A barrier of a CTA, by its number."""
+    """A wait for a barrier of a CTA, given by its number."""
 
     cta: int
     number: int
@@ -27,26 +27,26 @@ class BarWait:
 
 @dataclass(frozen=True, slots=True)
 class ClusterWait:
-    """The barrier of the cluster."""
+    """A wait for the barrier of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class LanesWait:
-    """The other lanes of a warp, or the other warps of a warpgroup, at one instruction."""
+    """A wait for the other lanes of a warp, or the other warps of a warpgroup, at the same instruction."""
 
     warps: int
 
 
 @dataclass(frozen=True, slots=True)
 class RegistersWait:
-    """Registers of the CTA's pool: setmaxnreg.inc to this number."""
+    """A wait for registers from the CTA's pool: setmaxnreg.inc to `count` registers per thread."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class LoopWait:
-    """A change of memory that a loop polls for: numbers of the loop's first and last instruction."""
+    """A polling loop that waits for a change of memory: indices of the loop's first and last instruction."""
 
     first: int
     last: int

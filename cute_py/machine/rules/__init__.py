@@ -1,4 +1,4 @@
-"""The rules that the judges of a run apply, with the reason and the remedy of each."""
+"""The rules that the judges of a run apply, each with its reason and a suggested change."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Rules of the judges of barriers, registers and descriptors: the rule, its reason, and the change.
+"""Rules of the judges of barriers, registers and descriptors, each with its reason and a suggested change.
 
-A hang has one row for each cause: `hang, transaction bytes`.
+The rule `hang` has one row for each cause, such as `hang, transaction bytes`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rules about memory: the rule, its reason, the change, and the section of the PTX ISA."""
+"""Rules about memory, each with its reason, a suggested change, and the section of the PTX ISA."""
 
 from __future__ import annotations
 

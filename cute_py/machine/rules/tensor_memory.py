@@ -1,4 +1,4 @@
-"""Rules of tensor memory: the rule, its reason, the change, and the section of the PTX ISA."""
+"""Rules about tensor memory, each with its reason, a suggested change, and the section of the PTX ISA."""
 
 from __future__ import annotations
 

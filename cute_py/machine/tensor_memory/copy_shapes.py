@@ -1,4 +1,4 @@
-"""The shapes of tcgen05.cp: the lanes of tensor memory for each row of shared memory, and the copies by multicast.
+"""The shapes of tcgen05.cp: the tensor-memory lane of each row of shared memory, and the copies that a multicast makes.
 
 One instruction reads `rows` rows of `bits` bits and writes each row into 32-bit columns of one lane. It then repeats
 all rows at the lanes of its multicast:
@@ -12,7 +12,7 @@ all rows at the lanes of its multicast:
     32x128b    warpx4           r                      0, 32, 64, 96
 
 Sources: PTX ISA 8.8, 9.7.16.9.2 (shapes and multicasts); CUTLASS 7107b055, UTCCP value layouts, and apache-tvm 0.27.0
-(lanes; TVM states that its tests hold bit for bit on a B200). Not run on hardware here.
+(lanes; TVM states that its tests pass bit for bit on a B200). The table itself was not tested on hardware.
 """
 
 from __future__ import annotations
@@ -40,7 +40,11 @@ Steps: TypeAlias = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class CopyShape:
-    """A pair of shape and multicast; `lanes` places the rows, and `copies` places the copies of the multicast."""
+    """A shape of tcgen05.cp with its multicast.
+
+    lanes: (extent, stride) steps of the lanes of the rows. copies: (extent, stride) steps of the lanes of the
+    multicast's copies.
+    """
 
     shape: str
     multicast: str
@@ -51,12 +55,12 @@ class CopyShape:
 
     @property
     def name(self) -> str:
-        """`32x128b.warpx4`: the modifiers of the instruction."""
+        """The modifiers of the instruction, such as `32x128b.warpx4`."""
         return f"{self.shape}.{self.multicast}" if self.multicast else self.shape
 
     @property
     def columns(self) -> int:
-        """32-bit columns that one instruction writes."""
+        """Number of 32-bit columns that one instruction writes."""
         return self.bits // 32
 
 
@@ -72,7 +76,7 @@ COPY_SHAPES: Final = (
 
 
 def place_lanes(steps: Steps) -> NDArray[np.int64]:
-    """The lane of every row, or of every copy.
+    """The lane of each row, or of each copy, from (extent, stride) steps.
 
     >>> place_lanes(((2, 64), (2, 1))).tolist()
     [0, 1, 64, 65]
@@ -84,7 +88,7 @@ def place_lanes(steps: Steps) -> NDArray[np.int64]:
 
 
 def find_copy_shape(shape: str, multicast: str | None = None) -> CopyShape:
-    """Return the row of a shape; the multicast may be omitted if the shape has only one.
+    """Find a shape in `COPY_SHAPES`; the multicast may be omitted if the shape has only one.
 
     Raises:
         TmemError: the shape does not exist, the multicast does not exist for it, or two multicasts fit.

@@ -1,4 +1,4 @@
-"""Fences between threads that use the same tensor memory.
+"""Check the fences between threads that use the same tensor memory.
 
 A thread that passes tensor memory to another thread executes tcgen05.fence::before_thread_sync before it synchronises.
 The other thread executes tcgen05.fence::after_thread_sync after the synchronisation. tcgen05.commit includes the first
@@ -9,9 +9,9 @@ fence, so products and copies need only the second.
 
 A load or a store after a product needs the second fence even in the thread that issued the product.
 
-A missing fence is only a warning, because CUTLASS's kernels have none of these fences, and devices run them.
-A fence counts for any synchronisation after the first access, if it is on the right side of that synchronisation. The
-judge does not compare the barriers.
+A missing fence is only a warning, because CUTLASS's kernels have none of these fences and run on devices. A fence
+counts for any synchronisation after the first access, if it is on the right side of that synchronisation. The judge
+does not check that both threads use the same barrier.
 Source: PTX ISA 9.0, tcgen05 memory consistency model: canonical synchronisation patterns; tcgen05.fence;
 tcgen05.commit.
 """
@@ -43,7 +43,7 @@ QUARTERS: Final = LANES // THREADS
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """An access: its warp, its time, its instruction, and whether a commit reports its completion."""
+    """An access to tensor memory: its warp, its time, its instruction, and whether a commit reports its completion."""
 
     warp: int
     time: int
@@ -52,12 +52,14 @@ class _Use:
 
 
 def thread_fences(code: Code) -> Observer:
-    """Return the judge of these fences, or an idle observer if the kernel has no tcgen05."""
+    """Return the judge of tcgen05 fences, or an idle observer if the kernel has no tcgen05 instructions."""
     return ThreadFences(code) if any(one.opcode.startswith("tcgen05.") for one in code.instructions) else Observer()
 
 
 class ThreadFences(Observer):
-    """The last accesses to tensor memory, and the synchronisations and fences of each warp."""
+    """Judges tcgen05 fences, and records the last accesses to tensor memory, and the synchronisations and fences of
+    each warp.
+    """
 
     active = True
 
@@ -66,7 +68,7 @@ class ThreadFences(Observer):
         self._found: dict[bool, tuple[Diagnostic, set[int]]] = {}
 
     def began(self, m: Host) -> None:
-        """CTAs begin to run together."""
+        """Reset the state when CTAs begin to run together."""
         warps = m.count // THREADS
         self.now = 1
         self.synchronised, self.covered = np.zeros(warps, np.int64), np.zeros(warps, np.int64)
@@ -89,58 +91,58 @@ class ThreadFences(Observer):
         self.now += 1
 
     def block_met(self, f: Frame, site: Site) -> None:
-        """bar.sync of whole CTAs."""
+        """Record a bar.sync of whole CTAs as an arrival and a wait."""
         self._arrive(f.warps)
         self._go_on(f.warps)
 
     def bar_arrived(self, f: Frame, site: Site, cta: int, number: int, waits: bool, expected: int | None) -> None:
-        """Some threads arrive at a barrier."""
+        """Record that threads arrive at a barrier."""
         self._arrive(f.warps)
         if waits:
             self.waiting.setdefault((cta, number), []).append(f.warps)
 
     def bar_ended(self, m: Host, cta: int, number: int) -> None:
-        """A round of a barrier ends, and its threads continue."""
+        """Record that the threads that wait for a round of a barrier continue."""
         for warps in self.waiting.pop((cta, number), ()):
             self._go_on(warps)
 
     def cluster_arrived(self, f: Frame, site: Site, relaxed: bool) -> None:
-        """barrier.cluster.arrive."""
+        """Record a barrier.cluster.arrive as an arrival."""
         self._arrive(f.warps)
 
     def cluster_passed(self, f: Frame, site: Site) -> None:
-        """barrier.cluster.wait."""
+        """Record a barrier.cluster.wait as a wait."""
         self._go_on(f.warps)
 
     def arrived(self, f: Frame, site: Site, place: int, barrier: Mbarrier, count: int, expected: int | None) -> None:
-        """Arrivals at an mbarrier."""
+        """Record arrivals at an mbarrier."""
         self._arrive(f.warps)
 
     def passed(self, f: Frame, site: Site, places: Array, phases: Array, parity: bool) -> None:
-        """Threads pass waits at mbarriers."""
+        """Record that threads pass waits at mbarriers."""
         self._go_on(f.warps)
 
     def read(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
-        """A strong read may be a wait."""
+        """Treat a strong read as a wait, because it may be one."""
         if order.strong:
             self._go_on(f.warps)
 
     def wrote(
         self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder, values: Any = None
     ) -> None:
-        """A strong write may be an arrival."""
+        """Treat a strong write as an arrival, because it may be one."""
         if order.strong:
             self._arrive(f.warps)
 
     def updated(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
-        """An atomic operation may be both."""
+        """Treat an atomic operation as an arrival and a wait, because it may be either."""
         self._arrive(f.warps)
         self._go_on(f.warps)
 
     # ---- tensor memory -----------------------------------------------------------------------------------------------
 
     def tensor_fenced(self, f: Frame, site: Site, after: bool) -> None:
-        """One of the two fences."""
+        """Record one of the two fences."""
         if after:
             self.covered[f.warps] = self.synchronised[f.warps]
         else:
@@ -150,7 +152,7 @@ class ThreadFences(Observer):
     def tensor_used(
         self, f: Frame, site: Site, cta: int, region: tuple[int, int, int], writes: bool, committed: bool
     ) -> None:
-        """Compare an access with the last accesses to the same cells."""
+        """Check that fences separate an access from the last accesses to the same cells."""
         warp = int(f.threads[0]) // THREADS
         mask, first, last = region
         quarters = [n for n in range(QUARTERS) if mask >> THREADS * n & 0xFFFFFFFF]
@@ -168,7 +170,7 @@ class ThreadFences(Observer):
         self.now += 1
 
     def _others(self, at: tuple[int, Array, Array], writes: bool) -> list[int]:
-        """Numbers of the earlier accesses that this one must follow."""
+        """Indices of the earlier accesses after which the present access must happen."""
         found = set(np.unique(self.writers[at]).tolist())
         if writes:
             found |= set(np.unique(self.readers[at]).tolist())
@@ -194,7 +196,7 @@ class ThreadFences(Observer):
         self._found[after] = made, {site.number}
 
     def findings(self) -> list[Diagnostic]:
-        """One warning for each of the two fences, at the first access that lacks it."""
+        """Return one warning for each of the two fences, at the first access that lacks the fence."""
         made = []
         for one, sites in self._found.values():
             more = f"; {counted(len(sites) - 1, 'more instruction')} like it" if len(sites) > 1 else ""

@@ -1,14 +1,16 @@
-"""The tensor memory of the CTAs that run together, and the tcgen05 instructions that are under way on it.
+"""The tensor memory of the CTAs that run together, and the tcgen05 instructions in flight that access it.
 
 The instructions of one thread complete in the order of issue. The pairs that the ISA pipelines (mma after mma, mma
 after cp) need this order; for other pairs the ISA permits it. Under the eager schedule an instruction completes when it
-is issued. Under the lazy schedule it completes with a commit of its thread, when nothing else can run.
+is issued. Under the lazy schedule it completes with a commit of its thread, and the commit completes when nothing else
+can run.
 
-The cells that an instruction writes are in flight from its issue until a commit that covers it has completed. An access
-before that is a race, under any schedule; only copies and products of the same thread may follow. The cells that a
-store writes are in flight until wait::st of its warp, and the cells that a load reads are in flight until wait::ld.
+The cells that a copy or product writes are in flight from its issue until a commit that covers the instruction has
+completed. Until then, any access to them is a race under any schedule, unless it is by a copy or product of the same
+thread. The cells that a store writes are in flight until wait::st of its warp, and the cells that a load reads are in
+flight until wait::ld.
 
-Each CTA has its own tensor memory here, and shares it with no other CTA of its multiprocessor.
+Each CTA has its own tensor memory here, which it does not share with other CTAs of its multiprocessor.
 Source: PTX ISA 9.0, tcgen05 memory consistency model, tcgen05.commit.
 """
 
@@ -36,7 +38,9 @@ Region = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class UnderWay:
-    """An instruction that may still access cells: its CTA, its region, and its place in the code."""
+    """An instruction that may still access cells: its CTA, its region of cells, the instruction, and its thread or
+    warp.
+    """
 
     cta: int
     region: Region
@@ -45,7 +49,7 @@ class UnderWay:
 
 
 def region_of(lanes: Array, columns: Array) -> Region:
-    """The region of cells."""
+    """Return the region that contains cells: (mask of lanes, first column, one past the last column)."""
     mask = 0
     for lane in np.unique(lanes).tolist():
         mask |= 1 << lane
@@ -53,11 +57,11 @@ def region_of(lanes: Array, columns: Array) -> Region:
 
 
 class TensorState:
-    """The machine's record of tensor memory.
+    """The tensor memory of a machine, with the instructions that are in flight.
 
     Attributes:
-        cells: (CTAs, 128, 512) uint32. memories: views of the cells, with their allocations. version: number of
-            allocations and deallocations.
+        cells: (CTAs, 128, 512) uint32. memories: the `TensorMemory` of each CTA, whose cells are views of `cells`.
+            version: number of allocations and deallocations so far.
     """
 
     def __init__(self, m: Host) -> None:
@@ -88,7 +92,7 @@ class TensorState:
 
     @staticmethod
     def of(m: Host) -> TensorState:
-        """The state of a machine, created on first use."""
+        """Return the state of a machine, created on first use."""
         found = m.state.get("tcgen05")
         if found is None:
             found = m.state["tcgen05"] = TensorState(m)
@@ -101,7 +105,7 @@ class TensorState:
     def issue(
         self, f: Frame, site: Site, what: str, run: Callable[[], None], regions: Sequence[tuple[int, Region]]
     ) -> None:
-        """Issue an instruction of a thread.
+        """Issue a copy or a product of a thread.
 
         Args:
             regions: (CTA, cells that the instruction writes).
@@ -128,7 +132,9 @@ class TensorState:
             self.m.finish(agent)
 
     def commit(self, f: Frame, site: Site, arrive: Callable[[], None]) -> None:
-        """Complete all instructions that a thread has issued, and then make an arrival."""
+        """Issue a commit: when it completes, all instructions that the thread has issued complete, and then `arrive` is
+        called.
+        """
         thread = int(f.threads[0])
         waited = list(self._queues.get(thread, ()))
         covered = [(held, one, count) for held in self._flights.values() for one, count in held.items()
@@ -148,17 +154,17 @@ class TensorState:
         self.m.under_way("a tcgen05.commit", site.number, complete)
 
     def moves(self, f: Frame, site: Site, what: str, cta: int, region: Region) -> None:
-        """Record a load ('ld') or store ('st') of one warp; it is under way until wait::ld or wait::st."""
+        """Record a load ('ld') or store ('st') of one warp, which is in flight until wait::ld or wait::st."""
         warp = int(f.threads[0]) // THREADS
         self._unwaited[what].setdefault(warp, {})[UnderWay(cta, region, site, warp)] = None
 
     def waits(self, f: Frame, what: str) -> None:
-        """wait::ld or wait::st of warps."""
+        """Record a wait::ld or wait::st of warps."""
         for warp in f.warps.tolist():
             self._unwaited[what].pop(warp, None)
 
     def store(self, f: Frame, site: Site, run: Callable[[], None]) -> None:
-        """Issue a tcgen05.st of one warp; wait::st waits for it."""
+        """Issue a tcgen05.st of one warp, which completes at wait::st at the latest."""
         agent = Pending("a tcgen05.st", site.number, run, waited_for=True)
         self.m.asynchronous = True
         if self.m.eager or (self.m.dice is not None and self.m.dice.random() < 0.5):
@@ -169,7 +175,7 @@ class TensorState:
         self._stores.setdefault(int(f.warps[0]), []).append(agent)
 
     def wait_for_stores(self, f: Frame) -> None:
-        """Complete the stores of warps."""
+        """Complete the issued stores of the warps of a frame."""
         for warp in f.warps.tolist():
             for agent in self._stores.pop(warp, ()):
                 self.m.finish(agent)
@@ -183,7 +189,7 @@ class TensorState:
             self._note("larger allocation than before", text, site, "error", source="tcgen05.alloc")
 
     def collects(self, f: Frame, site: Site, cta: int, buffer: str, use: str, operand: int) -> None:
-        """Use a collector buffer in a product.
+        """Record the use of a collector buffer by a product.
 
         Raises:
             Fault: the buffer does not hold the operand.
@@ -204,13 +210,15 @@ class TensorState:
     def expect_still(
         self, f: Frame, site: Site, cta: int, region: Region, does: str, *, pipelined: bool = False
     ) -> None:
-        """Refuse an access to cells that are in flight, and note a write to cells that a load may still read.
+        """Raise a fault for an access to cells in flight, and record a finding for a write to cells that a load may
+        still read.
 
         Args:
-            does: verb of the access: 'reads', 'reads A in', 'writes', 'deallocates'. pipelined: whether the access is
-                a product or a copy, which may follow products and copies of its thread.
+            does: verb of the access for the message: 'reads', 'reads A in', 'writes' or 'deallocates'. pipelined:
+                whether the access is a product or a copy, which may follow products and copies of its thread.
         Raises:
-            Fault: an instruction without a completed commit, or without wait::st, may still write some of the cells.
+            Fault: an instruction may still write some of the cells, because its commit has not completed, or wait::st
+                is missing.
         """
         own, warp = (int(f.threads[0]), int(f.threads[0]) // THREADS)
         for one in self._flights.get(cta, ()):
@@ -246,7 +254,9 @@ class TensorState:
         )
 
     def expect_written(self, f: Frame, site: Site, cells: tuple[Any, Any, Any], does: str, severity: str) -> None:
-        """Report unwritten cells that an instruction reads, once per instruction. cells: CTA, lane, column."""
+        """Report cells that an instruction reads but none has written, once per instruction. cells: (CTA, lane,
+        column).
+        """
         if site.number in self._said:
             return
         held = self.written[cells] != 0
@@ -267,7 +277,7 @@ class TensorState:
         )  # fmt: skip
 
     def end(self) -> None:
-        """Check the allocations at the end of the kernel.
+        """Check that all columns are freed at the end of the kernel.
 
         Raises:
             Fault: columns are still allocated.

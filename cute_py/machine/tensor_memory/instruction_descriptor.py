@@ -1,4 +1,4 @@
-"""Instruction descriptors of tcgen05.mma: the 32 bits that hold types, extents, majors and signs.
+"""Instruction descriptors of tcgen05.mma: 32 bits that encode types, extents, majors and signs.
 
     bits    f16, tf32, f8f6f4, i8         mxf8f6f4                   mxf4, mxf4nvf4
     0-1     sparsity selector             the same                   the same
@@ -15,7 +15,7 @@
     29-30   30-31: reach of .ws           scale data ID of A         the same
     31      -                             -                          K of 96 (sm_103a)
 
-`atom.mma_tensor_memory_atoms.instruction_descriptor` makes the descriptor of an atom; this module reads one.
+`atom.mma_tensor_memory_atoms.instruction_descriptor` makes the descriptor of an atom; this module decodes descriptors.
 Source: PTX ISA 9.0, tcgen05 instruction descriptor; cute/arch/mma_sm100_desc.hpp.
 """
 
@@ -37,8 +37,8 @@ class MmaKind:
     """The operand types of a kind of tcgen05.mma.
 
     Attributes:
-        factors, sums: code in the descriptor -> PTX type of A and B, and of D.
-        depth: K of a dense instruction, 32 bytes of each row. scaled: whether it has scale factors.
+        factors: PTX type of A or B for each code in the descriptor. sums: PTX type of D for each code.
+        depth: K of a dense instruction, which is 32 bytes of each row. scaled: whether the kind has scale factors.
     """
 
     name: str
@@ -49,7 +49,7 @@ class MmaKind:
 
     @property
     def integer(self) -> bool:
-        """Whether it multiplies integers."""
+        """Whether the kind multiplies integers."""
         return self.name == "i8"
 
     @property
@@ -107,10 +107,10 @@ _SCALED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class InstructionDescriptor:
-    """A 32-bit instruction descriptor, read for one kind of tcgen05.mma.
+    """A 32-bit instruction descriptor, decoded for one kind of tcgen05.mma.
 
     Args:
-        value: its bits. kind: 'f16', 'tf32', 'f8f6f4', 'i8', 'mxf8f6f4', 'mxf4' or 'mxf4nvf4'.
+        value: the 32 bits. kind: 'f16', 'tf32', 'f8f6f4', 'i8', 'mxf8f6f4', 'mxf4' or 'mxf4nvf4'.
     Raises:
         TmemError: the value does not fit into 32 bits. UnknownNameError, InvalidValueError: the kind is unknown.
 
@@ -131,7 +131,7 @@ class InstructionDescriptor:
 
     @property
     def fields(self) -> tuple[DescriptorField, ...]:
-        """The fields of descriptors of this kind."""
+        """The descriptor fields of this kind."""
         return _SCALED if MMA_KINDS[self.kind].scaled else _PLAIN
 
     def raw(self, name: str) -> int:
@@ -143,17 +143,17 @@ class InstructionDescriptor:
 
     @property
     def m(self) -> int:
-        """Rows of D; for a pair, the rows of both CTAs."""
+        """Number of rows of D; for a CTA pair, of both CTAs together."""
         return 16 * self.raw("m_steps")
 
     @property
     def n(self) -> int:
-        """Columns of D."""
+        """Number of columns of D."""
         return 8 * self.raw("n_steps")
 
     @property
     def k(self) -> int:
-        """Elements along K; for a sparse A, twice the number of stored elements."""
+        """Number of elements along K; for a sparse A, twice the number of stored elements."""
         if self.raw("long_k"):
             return 96 << self.raw("sparse")
         return MMA_KINDS[self.kind].depth << self.raw("sparse")
@@ -165,17 +165,17 @@ class InstructionDescriptor:
 
     @property
     def a_type(self) -> str | None:
-        """The type of A; None if the kind does not have the code."""
+        """The type of A; None if the kind does not define the code in the field."""
         return MMA_KINDS[self.kind].factors.get(self.raw("a_format"))
 
     @property
     def b_type(self) -> str | None:
-        """The type of B."""
+        """The type of B; None if the kind does not define the code in the field."""
         return MMA_KINDS[self.kind].factors.get(self.raw("b_format"))
 
     @property
     def d_type(self) -> str | None:
-        """The type of D."""
+        """The type of D; None if the kind does not define the code in the field."""
         kind = MMA_KINDS[self.kind]
         return "f32" if kind.scaled else kind.sums.get(self.raw("d_format"))
 
@@ -186,12 +186,12 @@ class InstructionDescriptor:
 
     @property
     def a_major(self) -> Major:
-        """The mode along which elements of A are neighbours."""
+        """The mode along which elements of A are adjacent."""
         return Major.MN if self.raw("a_is_mn") else Major.K
 
     @property
     def b_major(self) -> Major:
-        """The mode along which elements of B are neighbours."""
+        """The mode along which elements of B are adjacent."""
         return Major.MN if self.raw("b_is_mn") else Major.K
 
     @property
@@ -200,7 +200,7 @@ class InstructionDescriptor:
         return bool(self.raw("negate_a")), bool(self.raw("negate_b"))
 
     def check(self, cta_group: int = 1, *, weights: bool = False) -> list[Diagnostic]:
-        """Return the rules of the PTX ISA that the fields break.
+        """Return a diagnostic for each rule of the PTX ISA that the fields break.
 
         Args:
             cta_group: number of participating CTAs, 1 or 2. weights: whether the instruction has .ws.
@@ -285,7 +285,7 @@ class InstructionDescriptor:
 
 
 def as_mma_kind(name: str) -> MmaKind:
-    """The row of a kind; the name may have the prefix `kind::`.
+    """Return the row of `MMA_KINDS` for a kind; the name may have the prefix `kind::`.
 
     >>> as_mma_kind("kind::tf32").depth
     8

@@ -1,16 +1,17 @@
-"""TensorMemory: 128 lanes x 512 columns x 32 bits in numpy, with alloc, cp, commit, ld, st and dealloc.
+"""Class `TensorMemory`: 128 lanes x 512 columns x 32 bits in numpy, with alloc, cp, commit, ld, st and dealloc.
 
-The emulator reads the 64-bit matrix descriptor as the hardware does. It does not use plans or layouts, so it can check
-them. A copy reads the 16-byte unit u of row r at the address
+The emulator decodes the 64-bit matrix descriptor as the hardware does. It does not use plans or layouts of cute_py, so
+it can check them. A copy reads the 16-byte unit u of row r at the address
 
     a = start + r//8 * stride + r%8 * W + (u * leading without a swizzle, else 16 u)
 
-W is 16, 32, 64 or 128 bytes for no swizzle and for swizzles of 32, 64 and 128 bytes. The swizzle acts on the address a.
+W is the width of the swizzle, 32, 64 or 128 bytes, or 16 bytes without a swizzle. The swizzle acts on the address a.
 
 Sources: PTX ISA (address fields, allocation rules); TVM's documentation of tcgen05.cp and CUTLASS 7107b055 (addresses).
-No Blackwell GPU was available: this is documented behaviour, not measured.
+This behaviour is documented, but not measured, because no Blackwell GPU was available.
 
-tcgen05.ld and tcgen05.st: register r of thread l of one instruction `.shape.xN`, in steps from the address operand:
+tcgen05.ld and tcgen05.st: the lane and column of register r of thread l for an instruction `.shape.xN`, relative to the
+address operand:
 
     32x32b     lane l                        column r
     16x64b     lane l//4 + 8 (l % 2)         column l//2 % 2 + 2 r
@@ -18,11 +19,11 @@ tcgen05.ld and tcgen05.st: register r of thread l of one instruction `.shape.xN`
     16x256b    lane l//4 + 8 (r//2 % 2)      column r % 2 + 2 (l % 4) + 8 (r//4)
     16x32bx2   lane l % 16                   column r + (l//16) * half split
 
-With `.pack::16b` (ld) or `.unpack::16b` (st) every column above is two neighbouring columns. Their lower halves are the
-two halves of the register. Three sources agree: PTX ISA, data movement shapes; TVM's documentation of tcgen05.ld and
-st; CUTLASS 7107b055, TMEM_LOAD value layouts.
+With `.pack::16b` (ld) or `.unpack::16b` (st), each column above stands for two adjacent columns, whose lower halves are
+the two halves of the register. Three sources agree: PTX ISA, data movement shapes; TVM's documentation of tcgen05.ld
+and st; CUTLASS 7107b055, TMEM_LOAD value layouts.
 
-Decompression of tcgen05.cp: sixteen 4- or 6-bit elements in 16 bytes become sixteen bytes.
+tcgen05.cp with decompression: sixteen 4-bit or 6-bit elements in 16 bytes are expanded to one byte each.
 
     b4x16_p64    8 bytes of elements, 8 bytes of padding
     b6x16_p32   12 bytes of elements, 4 bytes of padding
@@ -30,9 +31,9 @@ Decompression of tcgen05.cp: sixteen 4- or 6-bit elements in 16 bytes become six
 Element e of a unit goes to byte e of the same unit in tensor memory.
 
 The position of the bits is UNVERIFIED. The sizes and the padding are documented (PTX ISA, tcgen05.cp, optional
-decompression). Only figures of that document show the position of the bits inside the byte. The emulator puts 4-bit
-elements to bits 5:2 and 6-bit elements to bits 5:0, according to the text on kind::f8f6f4 operands. No Blackwell GPU
-was available to measure it.
+decompression), but only figures of that document show the position of the bits inside the byte. The emulator puts 4-bit
+elements into bits 5:2 and 6-bit elements into bits 5:0, according to the text on kind::f8f6f4 operands. No Blackwell
+GPU was available to measure the position.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ BYTE_SHIFT: dict[str, int] = {"b6x16_p32": 0, "b4x16_p64": 2}
 
 
 def decompress(units: NDArray[numpy.uint8], source_format: str) -> NDArray[numpy.uint8]:
-    """Decompress units of 16 bytes.
+    """Decompress 16-byte units, as tcgen05.cp does.
 
     Args:
         units: (..., 16) uint8; the padding is not read.
@@ -103,7 +104,7 @@ def decompress(units: NDArray[numpy.uint8], source_format: str) -> NDArray[numpy
 
 
 def source_byte(source_format: str) -> NDArray[numpy.int64]:
-    """First byte of each of the sixteen elements of a unit: int64 of shape (16,)."""
+    """Index of the first byte of each of the sixteen elements of a compressed unit: int64 of shape (16,)."""
     return numpy.arange(UNIT_BYTES, dtype=numpy.int64) * DECOMPRESSIONS[source_format][0] // 8
 
 
@@ -111,7 +112,7 @@ ALLOC_MIN, ALLOC_MAX = ALLOCATIONS[0], ALLOCATIONS[-1]
 
 
 def why_not_columns(n_cols: int) -> str | None:
-    """The reason why tcgen05.alloc refuses `n_cols`; None if it accepts the number.
+    """The reason why tcgen05.alloc does not accept `n_cols` columns; None if it does.
 
     Source: PTX ISA, tcgen05.alloc; ptxas 13.0.88: "out of range, expected to be in range [32..512]".
 
@@ -129,7 +130,7 @@ def why_not_columns(n_cols: int) -> str | None:
 
 
 def alloc_columns(needed: int) -> int:
-    """The smallest allocation with `needed` columns.
+    """The smallest number of columns that tcgen05.alloc accepts and that is at least `needed`.
 
     >>> alloc_columns(4), alloc_columns(33)
     (32, 64)
@@ -168,7 +169,7 @@ SLAB = 32
 
 
 def check_transfer(shape: str, num: int) -> int:
-    """Number of registers of each thread for a load or store.
+    """Return the number of registers per thread of a load or store.
 
     Raises:
         TmemError: the shape or the count does not exist, or the transfer needs more than 128 registers.
@@ -202,7 +203,7 @@ PLACES: dict[str, Callable[[NDArray[numpy.int64], NDArray[numpy.int64]], Cells]]
 
 
 def image(shape: str, num: int) -> Cells:
-    """Lane and column, in steps from the address, of every register.
+    """Return the lane and column of every register of a load or store, relative to the address.
 
     Returns:
         two int64 arrays of shape (32 threads, registers). The half split of 16x32bx2 is not added. If the transfer
@@ -226,13 +227,13 @@ NOT_A_SOURCE = -1
 
 
 class Barrier(Protocol):
-    """The mbarrier that a commit signals."""
+    """Protocol of the mbarrier that a commit signals."""
 
     def arrive(self) -> object: ...
 
 
 class HasRows(Protocol):
-    """Protocol of the form of a copy, which reads rows of a fixed number of bits."""
+    """Protocol of the shape of a copy, which reads rows of a fixed number of bits."""
 
     @property
     def rows(self) -> int:
@@ -240,7 +241,7 @@ class HasRows(Protocol):
 
     @property
     def bits(self) -> int:
-        """Number of bits of a row."""
+        """Number of bits in a row."""
 
 
 class TensorMemory:
@@ -280,13 +281,13 @@ class TensorMemory:
     # -- allocation --------------------------------------------------------------------------------------------------
 
     def alloc(self, n_cols: int, cta_group: int = 1) -> int:
-        """Reserve columns, and return their address (lane 0).
+        """Reserve columns, and return the address of the first one (lane 0).
 
-        The ISA does not specify the address; the emulator takes the lowest free multiple of `n_cols`.
+        The ISA does not specify the address; the emulator returns the lowest free multiple of `n_cols`.
 
         Raises:
             TmemError: the number is not 32, 64, 128, 256 or 512, or the CTA has given up its permit to allocate.
-            WouldHangError: no free columns; the instruction blocks until another CTA frees some.
+            WouldHangError: not enough columns are free; a GPU blocks until another CTA frees some.
         """
         n_cols = check_columns(n_cols)
         self.use_group(cta_group)
@@ -316,16 +317,16 @@ class TensorMemory:
         del self._allocated[taddr]
 
     def relinquish_alloc_permit(self) -> None:
-        """Give up the permit to allocate."""
+        """Give up the right to allocate; later calls of `alloc` raise an error."""
         self._may_allocate = False
 
     @property
     def allocated(self) -> dict[int, int]:
-        """First column -> number of columns of each allocation."""
+        """The number of columns of each allocation, by its first column."""
         return dict(self._allocated)
 
     def finish(self) -> None:
-        """End the kernel; all columns must be free.
+        """Check at the end of the kernel that all columns are free.
 
         Raises:
             TmemError: columns are still allocated.
@@ -352,9 +353,9 @@ class TensorMemory:
 
         Args:
             taddr: lane << 16 | column.
-            descriptor: 64 bits.
-            smem: the shared memory of the CTA, uint8; `smem_base` is the address of its first byte.
-            decompress_from: "b4x16_p64" or "b6x16_p32"; the result is noted as unverified.
+            descriptor: the 64-bit matrix descriptor of the source.
+            smem: the shared memory of the CTA, a uint8 array; `smem_base` is the address of its first byte.
+            decompress_from: "b4x16_p64" or "b6x16_p32"; `notes` then lists the result as unverified.
         Raises:
             TmemError: addresses lie outside the memories or the allocation.
             UnknownFactError: a field has a value whose effect on a copy is unknown.
@@ -386,7 +387,7 @@ class TensorMemory:
         self._in_flight[lanes, columns] = True
 
     def commit(self, barrier: Barrier | None = None, cta_group: int = 1) -> None:
-        """Commit the instructions so far: they are complete when `barrier` completes, here at once."""
+        """Commit the instructions so far, and arrive at `barrier`; in the emulator they complete at once."""
         self.use_group(cta_group)
         if barrier is not None:
             expect_having(barrier, ("arrive",), "a barrier")
@@ -397,7 +398,7 @@ class TensorMemory:
     def ld(
         self, taddr: int, shape: str, num: int, warp: int = 0, *, pack: bool = False, half_split: int | None = None
     ) -> NDArray[numpy.uint32]:
-        """Run tcgen05.ld by one warp: uint32 of shape (32 threads, registers).
+        """Run tcgen05.ld for one warp, and return the registers: uint32 of shape (32 threads, registers).
 
         Raises:
             TmemError: the warp does not reach the lanes, or the columns are not allocated.
@@ -423,10 +424,10 @@ class TensorMemory:
         unpack: bool = False,
         half_split: int | None = None,
     ) -> None:
-        """Run tcgen05.st by one warp.
+        """Run tcgen05.st for one warp.
 
-        With `unpack`, each half of a register goes to the lower half of a column. The upper half becomes zero, which is
-        this emulator's choice: its value is not documented.
+        With `unpack`, each half of a register is written to the lower half of a column. The emulator sets the upper
+        half to zero; the ISA does not document its value.
         """
         lanes, columns = self.places(taddr, shape, num, warp, unpack, half_split)
         if expect(registers, numpy.ndarray, "registers").dtype.kind not in "iu":
@@ -459,7 +460,7 @@ class TensorMemory:
     def places(
         self, taddr: int, shape: str, num: int, warp: int = 0, halves: bool = False, half_split: int | None = None
     ) -> Cells:
-        """Lanes and columns, (32 threads, registers), of a load or store of a warp.
+        """Return the lanes and columns, (32 threads, registers), that a load or store of a warp accesses.
 
         Args:
             halves: whether the transfer packs or unpacks; each column then stands for two.
@@ -474,7 +475,9 @@ class TensorMemory:
         if half_split is not None:
             half_split = expect_integer(half_split, "half_split", 0, COLUMNS, "columns")
         if (shape == "16x32bx2") != (half_split is not None):
-            raise TmemError(f"half split with {shape}; only 16x32bx2 has one")
+            raise TmemError(
+                f"half_split = {half_split} with shape {shape}; must be an integer with 16x32bx2, and None otherwise"
+            )
         # PTX ISA, tcgen05.ld access restrictions: a warp reaches the 32 lanes of its rank in the warpgroup.
         first, last = SLAB * (warp % 4), lane + (SLAB if shape == "32x32b" else SLAB // 2) - 1
         if lane < first or last >= first + SLAB:
@@ -487,10 +490,10 @@ class TensorMemory:
         return lane + lanes, column + columns
 
     def expect_allocated(self, column: int, count: int) -> None:
-        """Refuse columns that are not allocated.
+        """Check that columns are allocated.
 
         Raises:
-            TmemError: the columns lie outside every allocation.
+            TmemError: the columns are not all inside one allocation.
         """
         column, count = expect_integer(column, "the first column"), expect_integer(count, "the number of columns")
         for first, size in self._allocated.items():
@@ -517,15 +520,15 @@ class TensorMemory:
 
 
 def _address(taddr: int) -> int:
-    """Check a tensor-memory address of 32 bits."""
+    """Check that a tensor-memory address has at most 32 bits, and return it."""
     return expect_integer(taddr, "the tensor-memory address", 0, (1 << 32) - 1)
 
 
 def source_addresses(form: HasRows, descriptor: SmemDescriptor) -> NDArray[numpy.int64]:
-    """Shared-memory address of every byte of every row: int64 of shape (rows, units, 16).
+    """Return the shared-memory address of every byte of every row that a copy reads: int64 of shape (rows, units, 16).
 
     Raises:
-        TmemError: it is a wgmma descriptor, or its fixed bits have wrong values.
+        TmemError: the descriptor is a wgmma descriptor, or its fixed bits have wrong values.
         UnknownFactError: the descriptor has a base offset, or its leading offset is an address.
 
     >>> from cute_py.atom.smem_descriptor import SmemDescriptor

@@ -7,8 +7,8 @@ lanes (65536 for 32 bits), and 1 between elements of a lane. The layouts of D, b
     half of the lanes    ((16,4),N):((65536,32*65536),1)          one CTA, M = 64; two CTAs, sparse, M = 128
     in parts             (rows,(N/p,p)):(65536,(1,rows*65536))    two CTAs, M = 128; .ws with M = 64 and 32
 
-Scale factors are ((rows,copies),(K,factors)) of 8 bits. A column holds 32 rows, the next column the next 32, and the
-factors of a row lie in its four bytes. Each other group of 32 lanes holds a copy.
+Scale factors are ((rows,copies),(K,factors)) of 8 bits. A column has the factors of 32 rows, one row per lane, in its
+four bytes; the next column has the next 32 rows. Each of the other groups of 32 lanes has a copy.
 Source: PTX ISA 9.0, tcgen05 data path layouts, layouts of scale factors; cute/atom/mma_traits_sm100_frag.hpp (tmem_frg,
 tmem_frg_ws, tmem_sf_frg).
 """
@@ -34,12 +34,12 @@ GROUP: Final = 32
 
 @functools.lru_cache(maxsize=256)
 def lane_layout(rows: int, columns: int, parts: int, *, halves: bool, bits: int = 32, packed: bool = False) -> Layout:
-    """(row of one CTA, column) -> address of an element of D, or of A.
+    """Return the layout (row of one CTA, column) -> address of an element of D or A.
 
     Args:
-        parts: groups of lanes among which the columns are divided. halves: whether 64 rows use the lower half of each
-            32 lanes. bits: width of an element. packed: whether elements are neighbours, as in A; else each element
-            has a column of 32 bits.
+        parts: number of groups of lanes among which the columns are divided. halves: whether 64 rows use the lower half
+            of each group of 32 lanes. bits: width of an element. packed: whether elements are adjacent, as in A; else
+            each element has its own 32-bit column.
 
     >>> print(lane_layout(64, 256, 1, halves=True), lane_layout(64, 256, 2, halves=False))
     ((_16,_4),_256):((_65536,_2097152),_1) (_64,(_128,_2)):(_65536,(_1,_4194304))
@@ -54,10 +54,10 @@ def lane_layout(rows: int, columns: int, parts: int, *, halves: bool, bits: int 
 
 @functools.lru_cache(maxsize=256)
 def factor_layout(rows: int, depth: int, factors: int, halves: int) -> Layout:
-    """((row, copy), (k, factor)) -> address, in bytes, of the scale factor of a row of A or B.
+    """Return the layout ((row, copy), (k, factor)) -> address, in bytes, of a scale factor of A or B.
 
     Args:
-        rows: scaled rows, rounded up to a multiple of 32. depth: K. factors: factors of a row.
+        rows: number of scaled rows, rounded up to a multiple of 32. depth: K. factors: number of factors per row.
         halves: 2 if lanes 0 to 63 have the first half of the rows and lanes 64 to 127 the second; else 1.
 
     >>> print(factor_layout(128, 64, 4, 1))
@@ -76,7 +76,7 @@ def factor_layout(rows: int, depth: int, factors: int, halves: int) -> Layout:
 
 @functools.lru_cache(maxsize=256)
 def lane_places(rows: int, columns: int, parts: int, *, halves: bool) -> tuple[Array, Array]:
-    """Lanes and columns of D from lane 0 and column 0 on; the arrays broadcast to (rows, columns)."""
+    """Return the lanes and columns of D, relative to its address; the arrays broadcast to (rows, columns)."""
     layout = lane_layout(rows, columns, parts, halves=halves)
     down, across = (np.asarray(offsets(layout[mode])).ravel(order="F").astype(np.int64) for mode in range(2))
     lane = lane_stride(32)
@@ -88,7 +88,9 @@ def lane_places(rows: int, columns: int, parts: int, *, halves: bool) -> tuple[A
 
 @functools.lru_cache(maxsize=256)
 def factor_places(rows: int, depth: int, factors: int, halves: int) -> tuple[Array, Array]:
-    """Lanes and bytes (rows, copies, factors) of scale factors, from lane 0 and the first byte of a column on."""
+    """Return the lanes and bytes (rows, copies, factors) of scale factors, relative to lane 0 and the first byte of
+    their first column.
+    """
     layout = factor_layout(rows, depth, factors, halves)
     held = -(-rows // halves)
     places = np.asarray(offsets(layout[0])).reshape((-1, halves, LANES // GROUP // halves), order="F")[:held]

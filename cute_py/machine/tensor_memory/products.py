@@ -1,22 +1,23 @@
-"""tcgen05.mma on bytes: read A, B and the scale factors from shared or tensor memory, and write D.
+"""Run tcgen05.mma: read A, B and the scale factors from shared or tensor memory, and write D.
 
-One instruction computes D = A * B + D for the M rows and N columns of its instruction descriptor. It reads the 32 bytes
-of each row that its matrix descriptors name (64 bytes of B if A is sparse). With two CTAs, each CTA holds half of the
-rows of A and D, and half of the rows of B. The place of an element of D, by row r of the CTA and column n:
+One instruction computes D = A * B + D for the M rows and N columns of its instruction descriptor. It reads 32 bytes of
+each row through its matrix descriptors (64 bytes of B if A is sparse). With two CTAs, each CTA holds half of the rows
+of A and D, and half of the rows of B. The element of D in row r of the CTA and column n is at:
 
     one CTA, M = 128; two, M = 256          lane r                      column n
     one CTA, M = 64; two, sparse, M = 128   lane 32 (r//16) + r % 16    column n          (from lane 0 or 16 on)
     two CTAs, M = 128; .ws, M = 64          lane r + 64 (n // (N/2))    column n % (N/2)
     .ws, M = 32                             lane r + 32 (n // (N/4))    column n % (N/4)
 
-A column holds one element of D; a float16 element is in its lower half. A in tensor memory uses the lanes of D, and the
-bytes of a row are in neighbouring columns. Two CTAs with M = 128 hold A twice, in lanes 0 to 63 and in lanes 64 to 127.
+A column holds one element of D; a float16 element is in its lower half. A in tensor memory uses the same lanes as D,
+and the bytes of a row are in adjacent columns. Two CTAs with M = 128 hold A twice, in lanes 0 to 63 and in lanes 64 to
+127.
 
 A scale factor of row r is in lane r % 32 of column r // 32, at the byte that the descriptor names. The other three
 groups of 32 lanes hold copies. With two CTAs and M = 128, the groups 0 and 1 hold the factors of the first half of B.
 
-Elements of 4 and 6 bits of kind::f8f6f4 lie in shared memory in units of 16 bytes: 16 elements, packed at the beginning
-of the unit. In tensor memory each element has a byte.
+The 4-bit and 6-bit elements of kind::f8f6f4 are stored in shared memory in 16-byte units, with 16 elements packed at
+the beginning of each unit. In tensor memory each element occupies a byte.
 
 Source: PTX ISA 9.0, tcgen05: data path layouts, packing formats, scale factors, sparse matrices;
 cute/atom/mma_traits_sm100_frag.hpp. The order of sums is not documented: the machine uses the order of float16 on an
@@ -58,13 +59,16 @@ if TYPE_CHECKING:
 PACKED: Final = {"e2m1": "b4x16_p64", "e2m3": "b6x16_p32", "e3m2": "b6x16_p32"}
 """Element of kind::f8f6f4 -> its format in shared memory."""
 SCALE_ADDRESS: Final = 0x3FFFFFFF
-"""Bits of the address of scale factors; bits 30 and 31 select the byte in the descriptor."""
+"""Mask of the address of scale factors. It drops bits 30 and 31, which repeat the byte index of the instruction
+descriptor."""
 _WIDTHS: Final = {"f16": 16, "bf16": 16, "tf32": 32, "u8": 8, "s8": 8}
 
 
 @dataclass(frozen=True, slots=True)
 class CtaMemory:
-    """The memory of one CTA: `shared` bytes from the address `base` on, and `cells` (128, 512) of tensor memory."""
+    """The memory of one CTA: shared memory `shared`, which begins at address `base`, and the `cells` (128, 512) of
+    tensor memory.
+    """
 
     shared: Array
     base: int
@@ -73,14 +77,14 @@ class CtaMemory:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """One tcgen05.mma.
+    """One execution of a tcgen05.mma.
 
     Attributes:
         a: matrix descriptor, or an address of tensor memory (`a_in_tmem`). b: matrix descriptor. d: address of D.
-        vectors: number of scale factors of a row along K, or 0. weights: whether the instruction has .ws. adds: whether
-        the product is added to D. shift: D is first divided by 2**shift. disabled: 128 flags for each CTA, of lanes
-        that are not written. moves_a: .ashift, which shifts the rows of A in tensor memory after the product. zeros:
-        the mask of zero columns of .ws, 64 bits.
+        vectors: number of scale factors per row along K, or 0. weights: whether the instruction has .ws. adds: whether
+        the product is added to D. shift: D is first divided by 2**shift. disabled: flags (128,) for each CTA of the
+        lanes that are not written. moves_a: whether .ashift moves the rows of A in tensor memory after the product.
+        zeros: 64-bit mask descriptor of the zero columns of .ws.
     """
 
     descriptor: InstructionDescriptor
@@ -102,12 +106,12 @@ class Product:
 
     @property
     def kind(self) -> MmaKind:
-        """The operand types of its kind."""
+        """The row of `MMA_KINDS` for the product's kind."""
         return MMA_KINDS[self.descriptor.kind]
 
     @property
     def rows(self) -> int:
-        """Rows of A and D of one CTA."""
+        """Number of rows of A and D in one CTA."""
         return self.descriptor.m // self.ctas
 
 
@@ -115,12 +119,12 @@ class Product:
 
 
 def split_address(taddr: int) -> tuple[int, int]:
-    """(lane, column) of an address of tensor memory."""
+    """Split a tensor-memory address into (lane, column)."""
     return taddr >> 16 & 0xFFFF, taddr & 0xFFFF
 
 
 def columns_of_d(product: Product) -> int:
-    """Number of columns that D uses."""
+    """Number of tensor-memory columns that D uses."""
     return product.descriptor.n // lane_parts(product)
 
 
@@ -132,23 +136,23 @@ def lane_parts(product: Product) -> int:
 
 
 def half_lanes(product: Product) -> bool:
-    """Whether the rows of D use half of each 32 lanes."""
+    """Whether the rows of D use half of each group of 32 lanes."""
     return product.rows == LANES // 2 and not product.weights and lane_parts(product) == 1
 
 
 def places_of_d(product: Product) -> tuple[Array, Array]:
-    """Lanes and columns of D from lane 0 and column 0 on; the arrays broadcast to (rows of one CTA, N)."""
+    """Return the lanes and columns of D, relative to its address; the arrays broadcast to (rows of one CTA, N)."""
     return lane_places(product.rows, product.descriptor.n, lane_parts(product), halves=half_lanes(product))
 
 
 def lanes_of_rows(product: Product) -> Array:
-    """The lane of each row of A and D of one CTA."""
+    """The lane of each row of A and D in one CTA, relative to the address."""
     lanes: Array = lane_places(product.rows, 8, 1, halves=half_lanes(product))[0][:, 0]
     return lanes
 
 
 def check_places(product: Product) -> None:
-    """Refuse addresses that the layout of D does not permit.
+    """Check that the layout of D permits its address.
 
     Raises:
         TmemError: D can't begin in the lane, or extends beyond the last column.
@@ -171,7 +175,7 @@ def check_places(product: Product) -> None:
 def _elements_in_shared(
     memory: CtaMemory, descriptor: int, major: Major, extent: int, depth: int, kind: MmaKind, element: str
 ) -> Array:
-    """Codes (extent, depth) of an operand in shared memory."""
+    """Read the element codes (extent, depth) of an operand in shared memory."""
     source = DescriptorKind.TCGEN05
     if kind.packed:
         raw = operand_bytes(memory.shared, descriptor, major, extent, depth // 2, 8, memory.base, source)
@@ -191,7 +195,7 @@ def _elements_in_shared(
 
 
 def _elements_in_tmem(memory: CtaMemory, product: Product, depth: int, element: str) -> Array:
-    """Codes (rows, depth) of A in tensor memory."""
+    """Read the element codes (rows, depth) of A in tensor memory."""
     if product.weights and product.rows != LANES:
         raise TmemError(f"A of .ws with M = {product.rows} in tensor memory is not emulated")
     width = width_of_a(product)
@@ -210,9 +214,9 @@ def _elements_in_tmem(memory: CtaMemory, product: Product, depth: int, element: 
 
 
 def operand_reads(product: Product, start: int) -> list[OperandRead]:
-    """The operands in shared memory: B, and A unless it is in tensor memory.
+    """Describe the operands in shared memory: B, and A unless it is in tensor memory.
 
-    start: place of the CTA's shared memory. Elements of a packed type are counted as bytes.
+    start: offset of the CTA's shared memory. Elements of a packed type are counted as bytes.
     """
     descriptor, kind = product.descriptor, product.kind
     held = descriptor.k // 2 if descriptor.sparse else descriptor.k
@@ -229,7 +233,7 @@ def operand_reads(product: Product, start: int) -> list[OperandRead]:
 
 
 def units_of(operand: OperandRead) -> Array:
-    """Addresses of the 16-byte units that hold an operand, in the shared memory of a CTA.
+    """Addresses of the 16-byte units that contain an operand, in the shared memory of a CTA.
 
     Raises:
         TmemError, InvalidValueError: the matrix descriptor is not emulated.
@@ -238,12 +242,14 @@ def units_of(operand: OperandRead) -> Array:
 
 
 def width_of_a(product: Product) -> int:
-    """Bits of an element of A in tensor memory."""
+    """Width in bits of an element of A in tensor memory."""
     return 4 if product.kind.packed else _WIDTHS.get(product.descriptor.a_type or "", 8)
 
 
 def cells_read(product: Product) -> list[tuple[str, Array, Array]]:
-    """(name, lanes, columns) of the cells of each CTA that a product reads besides D; the arrays have one shape."""
+    """Return (name, lanes, columns) of the cells that a product reads in each CTA besides D; both arrays have the same
+    shape.
+    """
     found = []
     descriptor = product.descriptor
     if product.a_in_tmem:
@@ -268,7 +274,8 @@ def cells_read(product: Product) -> list[tuple[str, Array, Array]]:
 
 
 def _places_of_metadata(kind: MmaKind, k: int) -> tuple[Array, Array]:
-    """Lane and first bit of the four bits of each group (rows, group of K), counted from the column of the metadata.
+    """Return the lane and the first bit of the four metadata bits of each group, (rows, groups along K); bits count
+    from the first column of the metadata.
 
     A group has 4 elements; tf32 has groups of 2, and 4-bit types groups of 8.
     """
@@ -287,7 +294,7 @@ def _group_size(kind: MmaKind) -> int:
 
 
 def with_zeros(memory: CtaMemory, product: Product, stored: Array) -> Array:
-    """Expand the stored elements (rows, K / 2) of a sparse A to (rows, K), by the metadata in tensor memory."""
+    """Expand the stored elements (rows, K / 2) of a sparse A to (rows, K), with the metadata in tensor memory."""
     kind, k = product.kind, product.descriptor.k
     if product.rows != LANES:
         raise TmemError(f"a sparse A of {product.rows} rows per CTA is not emulated; only 128 rows are")
@@ -313,12 +320,12 @@ def with_zeros(memory: CtaMemory, product: Product, stored: Array) -> Array:
 
 
 def scale_halves(product: Product, operand: str) -> int:
-    """2 if each half of the lanes has the scale factors of its half of B, else 1."""
+    """Return 2 if each half of the lanes has the scale factors of a different half of B, else 1."""
     return 2 if operand == "B" and lane_parts(product) == 2 else 1
 
 
 def _scales(product: Product, memory: CtaMemory, operand: str, rows: int) -> Array:
-    """The scales of A or B as numbers (rows, factors along K)."""
+    """Read the scale factors of A or B as numbers (rows, factors along K)."""
     address = product.scales_a if operand == "A" else product.scales_b
     first = product.descriptor.raw(f"scale_{operand.lower()}_id")
     if first % product.vectors or first + product.vectors > 4:
@@ -344,12 +351,12 @@ def _scales(product: Product, memory: CtaMemory, operand: str, rows: int) -> Arr
 
 
 def multiply(product: Product, memories: Sequence[CtaMemory]) -> None:
-    """Run an instruction, and write D of each CTA.
+    """Run a product, and write D of each CTA.
 
     Args:
         memories: memory of the CTA that issued it, or memories of both CTAs of a pair, the even rank first.
     Raises:
-        TmemError, InvalidValueError: an operand lies outside its memory, its layout does not permit the place, or its
+        TmemError, InvalidValueError: an operand is outside its memory, its layout does not permit its address, or its
             form is not emulated.
     """
     descriptor, kind = product.descriptor, product.kind
@@ -391,14 +398,14 @@ def multiply(product: Product, memories: Sequence[CtaMemory]) -> None:
 def zero_columns(words: int, m: int, n: int) -> Array:
     """Flags (N,) of the columns of B that a mask descriptor of .ws replaces by zero.
 
-    The columns are in 128 / M parts. In each part, runs of `Use Span` + 1 used columns and of `Skip Span` + 1 skipped
-    columns alternate. The sequence begins with used columns, or with skipped ones if `First Span` is 1. Its first
-    `Start Count` columns are left out.
+    The columns are divided into 128 / M parts. In each part, runs of `Use Span` + 1 used columns and `Skip Span` + 1
+    skipped columns alternate. The sequence begins with used columns, or with skipped columns if `First Span` is 1. The
+    part starts `Start Count` columns after the beginning of the sequence.
 
     >>> "".join("01"[int(one)] for one in zero_columns(1 << 39 | 2 << 40 | 3 << 48, 128, 16))
     '0000111000011100'
 
-    Source: PTX ISA 9.0, 9.7.16.4.3, the examples; the table of that section exchanges the two spans.
+    Source: PTX ISA 9.0, 9.7.16.4.3, according to the examples; the table of that section exchanges the two spans.
     """
     if not words >> 39 & 1:
         return np.zeros(n, np.bool_)
@@ -431,7 +438,7 @@ def shift_rows(cells: Array, firsts: Sequence[int], column: int) -> None:
 
 
 def _summed(product: Product, left: Array, right: Array, memory: CtaMemory, d_type: str) -> Array:
-    """The result D as words (rows, N)."""
+    """Compute D as words (rows, N)."""
     lanes, columns = places_of_d(product)
     lane, column = split_address(product.d)
     if column + columns_of_d(product) > COLUMNS:
@@ -449,7 +456,7 @@ def _summed(product: Product, left: Array, right: Array, memory: CtaMemory, d_ty
 
 
 def numbers_of_sums(words: Array, d_type: str) -> Array:
-    """The columns of D as numbers."""
+    """Convert words of D to numbers."""
     if d_type == "s32":
         return words.view(np.int32).astype(np.int64)
     if d_type == "f16":

@@ -1,10 +1,10 @@
-"""The operands of one tcgen05.mma: A and B in shared memory, scale factors and D in tensor memory.
+"""The operands of one tcgen05.mma as CuTe tensors: A and B in shared memory, scale factors and D in tensor memory.
 
-    UmmaOperands(idesc, a, b)      .A, .B, .D, .SFA, .SFB     CuTe tensors of one CTA: the place of each element
-                                   explain()                  the same as text
+    UmmaOperands(idesc, a, b)      .A, .B, .D, .SFA, .SFB     CuTe tensors of one CTA: the address of each element
+                                   explain()                  a description of the operands as text
 
-The machine computes with these layouts: `machine/operands` has those of shared memory, and `operand_layouts` those of
-tensor memory.
+The machine computes with these layouts: `machine/operands` has the layouts of shared memory, and `operand_layouts`
+those of tensor memory.
 Source: PTX ISA 9.0, tcgen05: canonical layouts, data path layouts, layouts of scale factors.
 """
 
@@ -56,14 +56,15 @@ _SHOWN_UNITS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class UmmaOperands:
-    """The operands of one tcgen05.mma: the place of each element of A, B, D and of the scale factors.
+    """The operands of one tcgen05.mma as tensors, which give the address of each element of A, B, D and the scale
+    factors.
 
     Args:
         idesc: the instruction descriptor, 32 bits. a, b: the descriptors of A and B in shared memory, 64 bits or
             `SmemDescriptor`; for A in tensor memory (`a_in_tmem`), its address.
         kind: the name after `kind::`, such as 'f16'. cta_group: number of participating CTAs, 1 or 2. d: address of D
             in tensor memory, with the lane in bits 16 and up and the column in bits 0 to 15.
-        scales: addresses of the scale factors of A and B. scale_vec: number of factors of a row; the default is the
+        scales: addresses of the scale factors of A and B. scale_vec: number of factors per row; the default is the
             number that the kind has without a modifier, and 4 for mxf4nvf4.
         weights: whether the instruction has .ws.
     Raises:
@@ -71,8 +72,8 @@ class UmmaOperands:
             number of factors.
         InvalidTypeError, InvalidValueError: another argument has a wrong type or value.
 
-    `explain` returns the same as text, and `cute_py.draw.draw` makes a picture. The tensors are those of one CTA; the
-    second CTA of a pair has its rows at the same places. The offsets of a sparse A are offsets of its stored elements.
+    `explain` describes the operands as text, and `cute_py.draw.draw` makes a picture. The tensors are those of one CTA;
+    the second CTA of a pair has its rows at the same addresses. The tensor of a sparse A has only its stored elements.
 
     >>> operands = UmmaOperands(0x08400010, 0x4000404000010040, 0x4000404000010440)
     >>> print(operands.A, operands.D, sep="\\n")
@@ -131,17 +132,17 @@ class UmmaOperands:
 
     @property
     def A(self) -> Tensor:
-        """(rows of one CTA, K) of A, in shared or tensor memory."""
+        """The tensor of A, (rows of one CTA, K), in shared or tensor memory."""
         return self._operand("A")
 
     @property
     def B(self) -> Tensor:
-        """(rows of one CTA, K) of B, in shared memory."""
+        """The tensor of B, (rows of one CTA, K), in shared memory."""
         return self._operand("B")
 
     @property
     def D(self) -> Tensor:
-        """(rows of one CTA, N) of D, in tensor memory."""
+        """The tensor of D, (rows of one CTA, N), in tensor memory."""
         product = self._product
         element = as_dtype(product.descriptor.d_type)
         layout = lane_layout(
@@ -151,12 +152,12 @@ class UmmaOperands:
 
     @property
     def SFA(self) -> Tensor | None:
-        """The scale factors of A in tensor memory: ((row, copy), (k, factor)); None for kinds without factors."""
+        """The scale factors of A in tensor memory: ((row, copy), (k, factor)); None for kinds without scale factors."""
         return self._factors("A")
 
     @property
     def SFB(self) -> Tensor | None:
-        """The scale factors of B in tensor memory: ((row, copy), (k, factor)); None for kinds without factors."""
+        """The scale factors of B in tensor memory: ((row, copy), (k, factor)); None for kinds without scale factors."""
         return self._factors("B")
 
     @property
@@ -198,7 +199,9 @@ class UmmaOperands:
         return make_tensor(make_smem_ptr(fields.start * UNIT_BYTES, element, swizzle), layout)
 
     def _element(self, name: str) -> DType:
-        """The element type of A or B; narrow elements with a byte each have CuTe's name for shared memory."""
+        """The element type of A or B; for narrow elements that occupy a byte each, CuTe's unpacked type for shared
+        memory.
+        """
         short = (self.descriptor.a_type if name == "A" else self.descriptor.b_type) or ""
         found = as_dtype(short)
         if short not in PACKED or MMA_KINDS[self.kind].packed:
@@ -218,7 +221,7 @@ class UmmaOperands:
     # ---- text --------------------------------------------------------------------------------------------------------
 
     def explain(self) -> str:
-        """Return the operands as text: extents, core matrices, offsets, swizzle, addresses, lanes and columns.
+        """Describe the operands as text: extents, core matrices, offsets, swizzle, addresses, lanes and columns.
 
         >>> print(UmmaOperands(0x08400010, 0x4000404000010040, 0x4000404000010440).explain().split("\\n\\n")[1])
         A in shared memory: 128 rows x 16 of f16, K-major
@@ -371,8 +374,9 @@ class UmmaOperands:
 
 
 def unit_addresses(read: OperandRead) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """Addresses of the 16-byte units of an operand in shared memory: (row, unit along K) for a K-major operand, (k,
-    unit along the rows) for an MN-major one."""
+    """Addresses of the 16-byte units of an operand in shared memory, with axes (row, unit along K) for a K-major
+    operand and (k, unit along the rows) for an MN-major operand.
+    """
     places, _, _ = operand_places(read.words, read.major, read.extent, read.depth, read.bits, read.kind)
     lines = (places if read.major is Major.K else places.T) * (read.bits // 8)
     found: np.ndarray[tuple[int, int], np.dtype[np.int64]] = lines[:, :: UNIT_BYTES * 8 // read.bits]
@@ -397,7 +401,7 @@ def _swizzle_text(swizzle: SmemSwizzle) -> str:
 
 
 def operands_of_product(product: Product) -> UmmaOperands:
-    """The operands of a product of the machine."""
+    """Return the operands of a product that the machine ran."""
     return UmmaOperands(
         product.descriptor.value, product.a, product.b, product.descriptor.kind, product.ctas, product.d,
         (product.scales_a, product.scales_b), product.vectors or None, product.a_in_tmem, product.weights,

@@ -21,10 +21,11 @@ NOTHING: Final = 0
 
 @record
 class WrittenCells:
-    """Neighbouring cells that one instruction wrote last.
+    """A rectangle of cells that the same instruction wrote last.
 
     Attributes:
-        lanes, columns: ranges. line: line of the PTX. instruction: its text.
+        lanes, columns: ranges of lanes and columns. line: line of the instruction in the PTX. instruction: text of the
+            instruction.
     """
 
     lanes: range
@@ -42,8 +43,8 @@ class TensorContents:
     """The tensor memory of one CTA at the end of a run.
 
     Attributes:
-        title: the kernel and the CTA. cells: (128, 512) uint32. lines: (128, 512), the line of the instruction that
-        wrote a cell last, 0 if none did. instructions: line -> text.
+        title: the kernel and the CTA. cells: (128, 512) uint32. lines: (128, 512), PTX line of the instruction that
+        wrote each cell last, 0 if none did. instructions: text of the instruction at each line.
 
     `str` is a table of the written cells; `cute_py.draw.draw` makes a picture. Freed columns keep their values.
     """
@@ -60,7 +61,7 @@ class TensorContents:
         return same and np.array_equal(self.cells, other.cells) and np.array_equal(self.lines, other.lines)
 
     def written(self) -> list[WrittenCells]:
-        """The written cells as rectangles, sorted by columns and lanes."""
+        """Return the written cells as rectangles, sorted by columns and lanes."""
         found = []
         for columns in column_runs(self.lines):
             held = self.lines[:, columns.start]
@@ -77,6 +78,6 @@ class TensorContents:
 
 
 def column_runs(lines: Array) -> list[range]:
-    """The ranges of neighbouring columns whose cells have the same lines in every lane."""
+    """Return the ranges of adjacent columns that are equal: in every lane, the same line wrote their cells last."""
     edges = [0, *(np.flatnonzero((np.diff(lines, axis=1) != 0).any(axis=0)) + 1).tolist(), lines.shape[1]]
     return [range(first, last) for first, last in itertools.pairwise(edges)]

@@ -1,4 +1,4 @@
-"""Atoms: operations, swizzle modes, the numbers of a tensor map, TMA tensors, partitions and multicast."""
+"""TMA atoms: operations, swizzle modes, values of a tensor map, TMA tensors, partitions and multicast."""
 
 from cute_py.deprecations import export_public
 from cute_py.tma.atom.atom import TmaAtom as TmaAtom

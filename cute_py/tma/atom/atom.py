@@ -1,8 +1,9 @@
-"""`TmaAtom`: all data of a TMA copy of tiles, from the global tensor to the descriptor's bytes.
+"""`TmaAtom`: everything that defines a TMA copy of tiles, from the global tensor to the bytes of the descriptor.
 
-An atom is made once for a global tensor and the layout of a tile in shared memory. It holds the box (the G-basis), the
-request and the 128 bytes of the tensor map. `get_tma_tensor` returns the TMA tensor; tile and partition it like the
-tensor itself to get the coordinates of each instruction. `explain` describes the atom, with reasons.
+You make an atom once for a global tensor and the shared-memory layout of a tile. It holds the box (the G-basis), the
+request (the arguments of the driver's encode function) and the 128 bytes of the tensor map. `get_tma_tensor` returns
+the TMA tensor, whose elements are coordinates; tile and partition it like the global tensor to get the coordinates of
+each instruction. `explain` describes the atom and gives the reasons for its box.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ class TmaAtom(TileAtom):
     """A TMA copy of tiles between a global tensor and shared memory.
 
     Attributes:
-        op: the operation; gtensor: the global tensor; smem_layout: layout of one tile, as given.
+        op: the operation; gtensor: the global tensor; smem_layout: the layout of one tile, as it was passed.
         gbasis: the G-basis and its trace (for gather4 and scatter4, the basis before the reduction to four rows).
-        plan: the numbers of the tensor map; request: these numbers as the driver's arguments.
+        plan: sizes, strides and box of the tensor map; request: the same values as arguments of the driver.
         swizzle: the swizzle on bytes that the descriptor encodes.
-        dtype, internal_dtype: element type of the tensor, and the type in which TMA counts.
+        dtype, internal_dtype: the element type of the tensor, and the element type of the tensor map.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
@@ -73,20 +74,20 @@ class TmaAtom(TileAtom):
 
     @property
     def num_bits_per_tma(self) -> int:
-        """Bits of one instruction slot: the whole box, not divided by a multicast count."""
+        """Size of one instruction slot in bits: the whole box, not divided by the multicast count."""
         return self.plan.num_bits_per_tma
 
     @property
     def bytes_per_instruction(self) -> int:
-        """Bytes that one instruction delivers to each receiving CTA: the box with its out-of-bounds elements.
+        """Bytes that one instruction delivers to each receiving CTA, including out-of-bounds elements.
 
-        Packed types count their packed bits.
+        Elements of packed types count with their packed width.
         """
         rows = 4 if self.instruction.mode in ("gather4", "scatter4") else 1
         return math.prod(self.plan.box) * rows * self.internal_dtype.bits // 8
 
     def get_tma_tensor(self, shape: Tree | None = None) -> Tensor:
-        """The coordinate tensor of the global tensor (or of a congruent shape).
+        """Return the coordinate tensor for the global tensor, or for a shape that is congruent with it.
 
         Raises:
             StaticAssertError: the shape is not congruent with the shape of the global tensor.
@@ -100,12 +101,13 @@ class TmaAtom(TileAtom):
 
     @cached_property
     def tiled_copy(self) -> TiledCopy:
-        """The tiled copy that C++'s make_tma_copy returns. CTAs are its threads; use
-        `.get_slice(cta).partition_S(tensor)`.
+        """The tiled copy that C++'s make_tma_copy returns.
+
+        CTAs take the role of its threads: `.get_slice(cta).partition_S(tensor)` partitions a tensor for one CTA.
 
         Raises:
-            StaticAssertError: the instruction slots do not tile the value map, or the operation pairs two CTAs and
-                fewer CTAs share the tile.
+            StaticAssertError: the instruction slots do not tile the value map, or the operation needs a pair of CTAs
+                and fewer CTAs share the tile.
         """
         v_map = self.gbasis.trace.cta_v_map
         return make_tma_copy_tiled(
@@ -119,11 +121,11 @@ class TmaAtom(TileAtom):
         )
 
     def check(self) -> list[Diagnostic]:
-        """Find where the engine's copy differs from the layouts of this atom.
+        """List where the copy that the TMA engine makes differs from the layouts of this atom.
 
         - `check_fits`: the tile does not fit in the shared memory of a block.
-        - `check_filled`: a tile extends past a mode, and the engine does not fill the rest with zeros.
-        - `check_units`: the swizzle counts elements, but the engine counts bytes.
+        - `check_filled`: a tile extends past the end of a mode, and the engine does not fill the rest with zeros.
+        - `check_units`: the swizzle permutes elements, but the engine permutes bytes.
         - `check_shared`: each CTA gets only a slice of the tile.
         - `check_rows`: a swizzled row is shorter than the span of its swizzle.
         """
@@ -131,18 +133,20 @@ class TmaAtom(TileAtom):
         return [*check_fits(self), *check_filled(self), *units, *shared, *check_rows(self)]
 
     def explain(self) -> str:
-        """Describe operands, stages, the box with reasons, instructions, bytes, alignment and improvements."""
+        """Describe the atom as text: operands, stages, box, instructions, bytes, alignment and improvements."""
         return explain_atom(self)
 
 
 def check_filled(atom: TmaAtom) -> list[Diagnostic]:
-    """Find the first mode that a tile extends past without the zeros that the layouts imply.
+    """Find the first mode whose end a tile crosses without the zero fill that the layouts imply.
 
-    The engine compares one coordinate per mode of the tensor map with its bound. CuTe has the same two gaps:
+    The engine checks one coordinate per mode of the tensor map against the size of the mode. Two cases therefore pass
+    the check, in CuTe too:
 
-    - Global modes that were merged into one mode of the map share one bound. Beyond the end of the first mode, a load
-      reads elements of the second.
-    - A mode of static size 1 never moves a coordinate. An instruction beyond its end reads the first row again.
+    - Global modes that were merged into one mode of the map share one size. Beyond the end of the first global mode, a
+      load reads elements of the second.
+    - A global mode of static size 1 does not appear in the coordinates. An instruction beyond its end reads the first
+      row again.
     """
     gmem, v_map = atom.gtensor.layout, atom.gbasis.trace.cta_v_map
     reach: dict[Path, int] = {}  # how far the tile reaches along each global mode that it walks, in elements
@@ -189,7 +193,7 @@ def _unfilled(reach: tuple[Path, int], why: str) -> list[Diagnostic]:
 
 
 def explain_atom(atom: TmaAtom) -> str:
-    """Describe an atom in sections: operands, stages, tensor map, tile, checks and improvements.
+    """Describe an atom as text, in sections: operands, stages, tensor map, tile, checks and improvements.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))

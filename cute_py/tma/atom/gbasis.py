@@ -1,17 +1,17 @@
-"""The TMA G-basis: the box of the global tensor that one TMA instruction moves, and the modes that it moves along.
+"""The TMA G-basis: the box that one TMA instruction moves, and the global mode that each mode of the box runs along.
 
     gmem (1024,512):(512,_1), tile (_128,_64), smem Sw<3,4,3> o ((_8,_16),(_64,_1)):((_64,_512),(_1,_0))
         ->  (_64,_128):(_1@1,_1@0)        a box of 64 elements of mode 1 by 128 of mode 0
 
 The instruction writes a contiguous run of shared memory. The algorithm therefore inverts the shared layout to get the
-run. It then looks up the global mode of each part of the run in the CTA's value map, keeps the parts that step by 1,
-and merges neighbours that are contiguous in global memory too. The order of the modes is the order of shared memory,
-innermost first. `GBasisTrace` has these stages, each with its purpose.
+run. It then looks up the global mode of each part of the run in the CTA's value map, keeps the parts with step 1, and
+merges neighbours that are also contiguous in global memory. The modes are in the order of shared memory, innermost
+first. `GBasisTrace` records the result and the purpose of each stage.
 
-Several global modes share one mode of the tensor map if the tensor has more than five modes. The shared mode steps by
-the greatest common divisor of their strides, and a box over it is a run of such steps. The run equals that part of the
-tile only if each mode continues the one before. CuTe C++ makes the box in any case. cute_py refuses it
-(`check_collapsed`), or cuts it with `split_oversize=True`.
+If the tensor has more than five modes, several global modes share one mode of the tensor map (they are collapsed). The
+stride of the shared mode is the greatest common divisor of their strides, and a box along it is a run of equal steps.
+The run visits the elements of the tile only if each global mode continues the one before. CuTe C++ makes the box in any
+case. cute_py refuses a box that does not match the tile (`check_collapsed`), or cuts it with `split_oversize=True`.
 
 Source: cute/atom/copy_traits_sm90_tma.hpp, detail::construct_tma_gbasis.
 """
@@ -72,14 +72,14 @@ REASONS = {
 
 
 class Stages:
-    """Intermediate values as the fields of a record; `str()` prints them in order, each with its reason."""
+    """Base class of records of intermediate values; `str()` prints the values in order, each with its reason."""
 
     __slots__ = ()
     reasons: ClassVar[Mapping[str, str]] = REASONS
     notes: tuple[str, ...] = ()
 
     def steps(self) -> list[tuple[str, Any, str]]:
-        """The (name, value, reason) of each stage."""
+        """(name, value, reason) of each stage, in order."""
         listed: Any = self
         return [(f.name, getattr(self, f.name), self.reasons[f.name]) for f in fields(listed) if f.name in self.reasons]
 
@@ -129,10 +129,11 @@ _MAX_EXTENT = bounds("box")[1]
 
 
 def coalesce_256(layout: Layout) -> Layout:
-    """Merge static neighbours whose strides continue each other, up to 256 elements, the largest extent of a box mode.
+    """Merge contiguous static neighbour modes up to 256 elements, the largest extent of a box mode.
 
-    Like `coalesce`, but from the front, and only while the result fits in one box mode. It never splits a mode: a mode
-    longer than 256 stays, and `make_tma_atom` refuses it.
+    Two modes are contiguous if the stride of the second is the size of the first times its stride. This function works
+    like `coalesce`, but from the front, and merges only while the result fits in one box mode. It never splits a mode:
+    a mode longer than 256 stays as it is, and `make_tma_atom` refuses it.
 
         (16,16):(1,16)  ->  256:1          (64,4,2):(1,64,256)  ->  (256,2):(1,256)
 
@@ -167,7 +168,7 @@ def coalesce_256(layout: Layout) -> Layout:
 
 @record
 class GBasis:
-    """The G-basis `layout` (box shape : global modes), with the `trace` of its construction.
+    """A G-basis: its `layout` (box shape : global modes) and the `trace` of its construction.
 
     >>> from cute_py.notation import parse
     >>> gmem, smem = parse("(256,128):(128,_1)"), parse("(_128,_64):(_64,_1)")
@@ -192,7 +193,7 @@ _SIZES: Final = re.compile(r"\s*[0-9]{1,20}(\s*[xX×]\s*[0-9]{1,20})*\s*")
 def as_tiler(tiler: Tiler | str) -> Tiler:
     """Convert a tile to a static tiler, as C++ requires.
 
-    The tile is given by mode, as sizes or layouts, or as a text such as '128x64', '(_128,_64)' or '(128, 64)'.
+    The tile is a tuple of sizes or layouts, one per mode, or a string such as '128x64', '(_128,_64)' or '(128, 64)'.
 
     >>> print(*as_tiler("128x64"), *as_tiler((128, 64)))
     _128 _64 _128 _64
@@ -205,7 +206,7 @@ def as_tiler(tiler: Tiler | str) -> Tiler:
 
 
 def as_shared_layout(layout: Layout | ComposedLayout | Tensor | str) -> Layout | ComposedLayout | Tensor:
-    """Return the layout of a tile in shared memory from a layout or a text; the numbers of a text become static.
+    """Return the shared-memory layout of a tile from a layout or a string; integers in a string become static.
 
     Raises:
         InvalidTypeError: the argument has sizes but no strides.
@@ -229,10 +230,12 @@ def as_shared_layout(layout: Layout | ComposedLayout | Tensor | str) -> Layout |
 
 
 def make_cta_v_map(shape: Tree, tiler: Tiler) -> Layout:
-    """Map the index of a CTA's value to global modes: compose the identity layout of the tensor's shape with the tile.
+    """Return the CTA's value map: the identity layout of the tensor's shape, composed with the tile.
+
+    The map takes the index of a value in the tile to its coordinate in the global modes.
 
     Args:
-        shape: the shape of the global tensor. tiler: the tile by mode: sizes or plain layouts, in elements.
+        shape: the shape of the global tensor. tiler: the tile, one size or plain layout per mode, in elements.
     Raises:
         InvalidTypeError: the tile does not consist of sizes and plain layouts.
         StaticAssertError: the tile has more modes than the tensor.
@@ -244,7 +247,7 @@ def make_cta_v_map(shape: Tree, tiler: Tiler) -> Layout:
 
 
 def tiled_identity(identity: Layout, tiler: Tiler) -> Layout:
-    """The value map of a tile, given the identity layout of its tensor."""
+    """Return the value map of a tile from the identity layout of its tensor."""
     check_depth(tiler)
     _check_tiler(tiler)
     layout: Layout = composition(identity, tiler)
@@ -293,13 +296,13 @@ def construct_tma_gbasis(
     dtype: DTypeLike | None = None,
     split_oversize: bool = False,
 ) -> GBasis:
-    """Construct the G-basis of a tile.
+    """Construct the G-basis of a tile: the box of one instruction, with the global mode of each box mode.
 
     Args:
         gmem_layout: the global tensor, or its layout in elements.
         smem_layout: layout of the tile in shared memory, in elements; a swizzle is ignored.
         cta_v_map: CTA value index -> global mode, see `make_cta_v_map`.
-        internal_dtype: the type in which TMA counts; default: the type of the tensor.
+        internal_dtype: the element type of the tensor map; default: the type of the tensor.
         dtype: element type, if `gmem_layout` is a layout without a type; default: the internal type.
         split_oversize: split a box mode above 256 elements into several instructions.
     Raises:
@@ -322,7 +325,7 @@ def construct_tma_gbasis(
 def gbasis_of(
     gmem: Layout, smem: Layout, cta_v_map: Layout, gbasis: Layout, bits: tuple[int, int], split_oversize: bool
 ) -> GBasis:
-    """Construct the G-basis of plain layouts, from the identity of the global layout and the bits of both types."""
+    """Construct the G-basis of plain layouts from the identity layout of the global shape and both bit widths."""
     old, new = bits
     _expect_tile(smem, cta_v_map)
     inv_smem_layout = right_inverse(smem)
@@ -334,7 +337,7 @@ def gbasis_of(
             {
                 "shared layout": smem,
                 "inverse": inv_smem_layout,
-                "walks the global modes": sidx2gmode_full,
+                "shared index -> global mode": sidx2gmode_full,
                 "rule": "the run that is contiguous in shared memory must step by 1 through a global mode",
             },
         )
@@ -375,7 +378,10 @@ def gbasis_of(
 
 
 def _types(dtype: DTypeLike | None, internal_dtype: DTypeLike | None) -> tuple[int, int]:
-    """Bits of the tensor's elements and of the internal type; if only one is known, both are equal."""
+    """Return the widths of the tensor's elements and of the internal type in bits.
+
+    Both are equal if only one type is given.
+    """
     if internal_dtype is None:
         return 8, 8
     new = as_dtype(internal_dtype).bits
@@ -393,9 +399,9 @@ def _leading_unit_modes(layout: Layout) -> int:
 
 
 def remaining_bases(gmem: Layout, gbasis: Layout, tile: Layout) -> list[ScaledBasis]:
-    """List the basis elements of the moving modes that the box does not walk.
+    """List the basis elements of the global modes that have an extent and that the box does not cover.
 
-    A mode moves unless it has static size 1 or static stride 0.
+    A mode has no extent if it has static size 1 or static stride 0.
     """
     walked = leaves(tile.stride)
     out = []
@@ -408,7 +414,9 @@ def remaining_bases(gmem: Layout, gbasis: Layout, tile: Layout) -> list[ScaledBa
 
 
 def exact_leaves(sizes: list[int], strides: list[int]) -> int:
-    """Count the leading parts of a collapsed mode that one walk in steps of their common stride can cover.
+    """Count the leading global modes of a collapsed mode that one run of equal steps covers exactly.
+
+    The step is the greatest common divisor of the strides.
 
     >>> exact_leaves([2, 2], [64, 128]), exact_leaves([2, 2], [64, 256]), exact_leaves([1, 2], [64, 256])
     (2, 1, 1)
@@ -424,7 +432,10 @@ def exact_leaves(sizes: list[int], strides: list[int]) -> int:
 
 
 def _collapsed(gbasis: Layout, mode: int, gmem: Layout) -> tuple[list[int], list[int]] | None:
-    """(sizes, strides) of a mode of the map that several global modes share; None for other modes and symbolic ones."""
+    """(sizes, strides) of the global modes that share a mode of the map.
+
+    The result is None if the map's mode is one global mode, or if a value is symbolic.
+    """
     steps = leaves(modes(gbasis.stride)[mode])
     if len(steps) < 2:
         return None
@@ -439,7 +450,7 @@ def _collapsed(gbasis: Layout, mode: int, gmem: Layout) -> tuple[list[int], list
 
 
 def exact_part(gbasis: Layout, mode: int, gmem: Layout) -> Tree | None:
-    """The shape of the part of a collapsed mode that one box can walk; None if one box can walk the whole mode."""
+    """Shape of the part of a collapsed mode that one box can cover; None if one box can cover the whole mode."""
     found = _collapsed(gbasis, mode, gmem)
     if found is None:
         return None
@@ -449,7 +460,7 @@ def exact_part(gbasis: Layout, mode: int, gmem: Layout) -> Tree | None:
 
 
 def check_collapsed(gmem: Layout, gbasis: Layout) -> list[Diagnostic]:
-    """Find the first mode whose box does not match the tile; `gmem` is in elements of the internal type."""
+    """Find the first collapsed mode whose box does not match the tile; `gmem` is in elements of the internal type."""
     for mode in range(len(modes(gbasis.shape))):
         found = _collapsed(gbasis, mode, gmem)
         if found is not None and exact_leaves(*found) < len(found[0]):
@@ -462,16 +473,16 @@ def check_collapsed(gmem: Layout, gbasis: Layout) -> list[Diagnostic]:
 
 
 def split_basis(layout: Layout, gmem: Layout) -> tuple[Layout, tuple[str, ...]]:
-    """Cut the boxes that one instruction can't move.
+    """Cut a box that one instruction can't move into a smaller one.
 
     The first box mode above 256 is cut to its largest divisor of at most 256. A box over collapsed modes is cut to the
-    part whose elements are one constant stride apart. The modes after the cut become 1, because the box must stay
+    part whose elements are a constant stride apart. The modes after the cut get size 1, because the box must stay
     contiguous in shared memory.
 
     Args:
         layout: a static G-basis. gmem: the global layout in elements of the internal type.
     Returns:
-        the G-basis with the boxes cut, and a note for each cut.
+        the G-basis with the smaller box, and a note for each cut.
     Raises:
         InvalidTypeError: an argument is not a layout, or a size of the G-basis is not static.
 

@@ -1,11 +1,11 @@
-"""im2col: the input of a convolution, read as the matrix of its patches.
+"""im2col copies: TMA reads the input of a convolution as the matrix of its patches.
 
 The global tensor is ((w,h,d,n), c) or (c, (w,h,d,n)). One instruction moves `range_c` channels of `range_whdn` pixels.
-The corners define a bounding box in the image, and the instruction walks the pixels of this box along W first. The box
-therefore has two modes, channels and pixels. They are the first two modes of the walk through shared memory, and each
-must step by one through a mode of the tensor. An offset (s,r,t) moves the sampled pixel by the filter's position. The
-coordinate tensor maps (output pixel, (channel, filter position)) to (c, (w,h,d), n, (s,r,t)). This map is not linear in
-the pixel number, so the coordinate tensor has a composed layout.
+The corners of the window define a bounding box in the image, and the instruction walks the pixels of this bounding box
+along W first. The box of one instruction therefore has two modes, channels and pixels. They are the first two modes in
+the order of shared memory, and each must step by one along a mode of the tensor. An offset (s,r,t) moves the sampled
+pixel by the filter's position. The coordinate tensor maps (output pixel, (channel, filter position)) to (c, (w,h,d), n,
+(s,r,t)). This map is not linear in the index of the output pixel, so the coordinate tensor has a composed layout.
 
 Source: cute/atom/copy_traits_sm90_im2col.hpp, make_im2col_tma_copy, make_tma_atom_im2col and
 make_im2col_tma_copy_desc.
@@ -48,7 +48,7 @@ from cute_py.tma.descriptor.violations import listed_violations
 
 @dataclass(frozen=True, slots=True)
 class Im2colWindow:
-    """The window of a convolution for im2col, one number per spatial mode, W first.
+    """The window of a convolution for im2col; each field has one value per spatial mode, W first.
 
     Attributes:
         lower_corner, upper_corner: the bounding box of base pixels, relative to the image's first and last pixel.
@@ -56,7 +56,7 @@ class Im2colWindow:
         stride: traversal strides; lower_srt: filter offset of the first position; stride_srt: dilation, negative if the
             filter is walked backwards.
 
-    A number is static (`Int`) or known only at run time (`int`). Values computed from it inherit this property.
+    Each value is static (`Int`) or known only at run time (`int`). Values computed from it inherit this property.
 
     >>> Im2colWindow((-1, -1), (-1, -1), (-1, -1), (1, 1), (1, 1), (0, 0), (1, 1)).lower_corner
     (-1, -1)
@@ -81,13 +81,13 @@ class Im2colWindow:
 
 
 def _number(value: Leaf, name: str) -> int:
-    """Check a number of a window; an `Int` stays static."""
+    """Check one value of a window and return it; an `Int` stays static."""
     number = expect_integer(value, name)
     return value if isinstance(value, Int) else number
 
 
 def window(spatial: int, **given: Any) -> Im2colWindow:
-    """Make a window; CuTe's defaults (no padding, stride 1, a 1x1 filter, all static) replace omitted numbers.
+    """Make a window; omitted arguments get CuTe's defaults (no padding, stride 1, a 1x1 filter, all static).
 
     Raises:
         InvalidValueError: a tuple has the wrong length, a stride is below 1, or a dilation is 0.
@@ -112,10 +112,11 @@ def window(spatial: int, **given: Any) -> Im2colWindow:
 
 @record
 class Im2colPlan:
-    """The numbers of an im2col tensor map, and its coordinate tensor.
+    """Sizes, strides and ranges of an im2col tensor map, and its coordinate tensor.
 
-    `dims` (elements) and `strides` (bytes, modes 1..) are in C, W, H, D, N order. One CTA's instruction moves `range_c`
-    channels and `range_whdn` pixels. `num_val_src` counts the elements of all CTAs of a multicast.
+    `dims` (elements) and `strides` (bytes, modes 1..) are in C, W, H, D, N order. The instruction of one CTA moves
+    `range_c` channels of `range_whdn` pixels. `num_val_src` counts the elements that all CTAs of a multicast move
+    together.
 
     >>> import cute_py as cute
     >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("((8,8,2),64):((64,512,4096),_1)"))
@@ -137,7 +138,7 @@ class Im2colPlan:
 
     @property
     def box(self) -> tuple[int, int]:
-        """Channels and pixels of one instruction."""
+        """(channels, pixels) of one instruction."""
         return self.range_c, self.range_whdn
 
     def __repr__(self) -> str:
@@ -146,7 +147,10 @@ class Im2colPlan:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GemmCoordinates:
-    """A layout of GEMM coordinates as a function of an arithmetic tuple. It is the outer part of the TMA tensor."""
+    """A layout of GEMM coordinates that accepts an arithmetic tuple.
+
+    It is the outer function of the composed layout of the TMA tensor.
+    """
 
     layout: Layout
 
@@ -177,8 +181,11 @@ class Im2colTrace(Stages):
 
 @dataclass(frozen=True, slots=True)
 class Im2colBasis:
-    """`layout` is the box of all CTAs of a multicast together, by global mode. `trace` has the stages of its
-    construction."""
+    """The G-basis of an im2col copy.
+
+    `layout` is the box that all CTAs of a multicast move together (box shape : global modes). `trace` has the stages of
+    its construction.
+    """
 
     layout: Layout
     trace: Im2colTrace = field(repr=False)
@@ -188,14 +195,14 @@ class Im2colBasis:
 
 
 def im2col_basis(smem: Layout, cta_v_map: Layout, shape: Tree) -> Im2colBasis:
-    """The box of a tile: channels and pixels.
+    """Return the box of a tile: its channels and pixels, as modes of the global tensor.
 
     Args:
         smem: plain layout of the tile in shared memory.
         cta_v_map: the map of a CTA's values to modes of the tensor.
         shape: the shape of the global tensor, ((w,h,d,n), c) or (c, (w,h,d,n)).
     Raises:
-        GBasisError: a condition of CuTe fails; the text is CuTe's.
+        GBasisError: a condition of CuTe fails; the message is CuTe's.
     """
     if product_each(smem.shape) != product_each(cta_v_map.shape):
         raise GBasisError(
@@ -209,7 +216,7 @@ def im2col_basis(smem: Layout, cta_v_map: Layout, shape: Tree) -> Im2colBasis:
     if unit[:2] != [True, True]:
         raise GBasisError(
             "IM2COL expects at least 2 modes of the smem to vectorize with gmem.",
-            {"shared layout": smem, "walks the global modes": full},
+            {"shared layout": smem, "shared index -> global mode": full},
         )
     box = take(full, 0, 2)
     return Im2colBasis(box, Im2colTrace(cta_v_map, inverse, walk, box))
@@ -222,12 +229,12 @@ def plan_im2col(
     win: Im2colWindow,
     num_multicast: int,
 ) -> Im2colPlan:
-    """Compute the numbers of an im2col tensor map, and its coordinate tensor.
+    """Compute the sizes, strides and ranges of an im2col tensor map, and its coordinate tensor.
 
     Args:
         gtensor: ((w,h,d,n), c) or (c, (w,h,d,n)); smem_layout: the tile, rank 2.
     Raises:
-        GBasisError: a condition of CuTe fails; the text is CuTe's.
+        GBasisError: a condition of CuTe fails; the message is CuTe's.
     """
     shape: Any = gtensor.shape
     stride = gtensor.stride
@@ -283,7 +290,7 @@ def _require_counts(what: str, counts: Sequence[Any], win: Im2colWindow) -> None
 
 
 def _tma_tensor(sizes: tuple[int, ...], win: Im2colWindow, outer: ScaledBasis, inner: ScaledBasis) -> Tensor:
-    """The coordinate tensor: GEMM shape and basis strides, composed with the identity of its linearized shape."""
+    """Make the coordinate tensor: a GEMM layout with basis strides, composed with a linearized identity layout."""
     corners = list(zip(sizes[1:-1], win.lower_corner, win.upper_corner, win.stride, strict=True))
     pixels = tuple([_divided(n + up - low - Int(1), step) + Int(1) for n, low, up, step in corners])
     _require_counts("pixels", pixels, win)
@@ -315,7 +322,7 @@ class Im2colAtom(TileAtom):
     """An im2col copy. It has the attributes of `TmaAtom`; `plan` has the ranges and the window.
 
     `reduction` is the operation by which a store combines elements with global memory (add, min, ...), or "" for a
-    store that overwrites. CuTe has no name for im2col reductions; they use the map of the store.
+    store that overwrites. CuTe has no operation for im2col reductions; they use the tensor map of the store.
 
     >>> import cute_py as cute
     >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("((8,8,2),64):((64,512,4096),_1)"))
@@ -351,12 +358,12 @@ class Im2colAtom(TileAtom):
 
     @property
     def bytes_per_instruction(self) -> int:
-        """Bytes that one instruction delivers: channels x pixels, including those outside the image."""
+        """Bytes that one instruction delivers: all channels of all pixels, including pixels outside the image."""
         return self.plan.range_c * self.plan.range_whdn * self.dtype.bits // 8
 
     @cached_property
     def gbasis(self) -> Im2colBasis:
-        """The box, channels and pixels by global mode, with the stages of its construction."""
+        """The box (channels and pixels, by global mode), with the stages of its construction."""
         v_map = make_cta_v_map(product_each(self.gtensor.shape), self.cta_tiler)
         return im2col_basis(self.tile, v_map, self.gtensor.shape)
 
@@ -367,7 +374,7 @@ class Im2colAtom(TileAtom):
         return stride
 
     def explain(self) -> str:
-        """Describe operands, stages, the window, the tensor map, instructions, bytes and alignment."""
+        """Describe the operands, stages, window, tensor map, instructions, bytes and alignment."""
         plan, win = self.plan, self.plan.window
         middle = ["", "window, W first"]
         for name in win.__slots__:
@@ -381,9 +388,10 @@ class Im2colAtom(TileAtom):
         return "\n".join(self._sections("a tile of patches", "", middle, [slots], "pixels outside the image"))
 
     def check(self) -> list[Diagnostic]:
-        """Find where the engine's copy differs from the layouts.
+        """List where the copy that the TMA engine makes differs from the layouts.
 
-        A store whose window begins before the image, or ends after it, is a finding too, because it traps (measured).
+        The list also has an entry for a store whose window begins before the image or ends after it, because such a
+        store traps (measured).
         """
         low, high = self.request.pixel_box_lower_corner, self.request.pixel_box_upper_corner
         found = TileAtom.check(self)
@@ -395,7 +403,7 @@ class Im2colAtom(TileAtom):
     def get_tma_tensor(self, shape: Tree | None = None) -> Tensor:
         """Return the coordinate tensor (output pixels, (channels, filter positions)).
 
-        Its shape follows from the convolution.
+        The tensor and the window determine its shape; `shape` is ignored.
         """
         return self.plan.tma_tensor
 
@@ -424,11 +432,12 @@ def make_im2col_tma_copy(
     l2_promotion: L2Promotion | int | str = L2Promotion.NONE,
     oob_fill: OobFill | int | str = OobFill.NONE,
 ) -> Im2colAtom:
-    """Make the atom of an im2col copy.
+    """Make the TMA atom of an im2col copy, as CuTe C++'s make_im2col_tma_copy does.
 
     Args:
-        gtensor: ((w,h,d,n), c) or (c, (w,h,d,n)), elements.
-        smem_layout: the tile, rank 2, static. cta_tiler: the tile by mode; default: the shape of `smem_layout`.
+        gtensor: the global tensor, ((w,h,d,n), c) or (c, (w,h,d,n)), in elements.
+        smem_layout: the tile in shared memory, static, rank 2. cta_tiler: the tile by mode; default: the shape of
+            `smem_layout`.
         lower_corner_whd ... stride_srt: see `Im2colWindow`; the defaults are the values of a 1x1 filter.
     Raises:
         GBasisError, StaticAssertError, TmaLimitError, InvalidValueError: as `make_tma_atom`.

@@ -1,12 +1,12 @@
-"""make_tma_atom and make_tma_copy: the atom of a global tensor, a shared layout and a tile, as CuTe C++ makes it.
+"""make_tma_atom and make_tma_copy: make the atom of a global tensor, a shared layout and a tile as CuTe C++ does.
 
 Source: cute/atom/copy_traits_sm90_tma.hpp, make_tma_atom, make_tma_copy_atom, make_tma_copy_desc. Differs: where C++
 asserts, or leaves the check to the driver, cute_py raises an error with all reasons. `check=False` still returns the
 atom.
 
-A refusal lists fixes. A fix is a change of one or two arguments of `make_tma_atom` that makes the atom legal: pad the
-tensor, change the layout of the tile, cut the tile. Each fix was tried: its atom was made, it fits in shared memory,
-and all its instructions start at legal addresses.
+The error of a refused atom lists fixes. A fix is a change of one or two arguments of `make_tma_atom` that makes the
+atom legal: pad the tensor, change the layout of the tile, or cut the tile. cute_py tries each fix before it lists it:
+the atom can be made, it fits in shared memory, and all its instructions start at legal addresses.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from cute_py.tma.descriptor.violations import listed_violations
 
 @record
 class Fix:
-    """A change as a text, and the arguments that it replaces.
+    """A change of arguments: its description, and the arguments that it replaces.
 
     >>> Fix("take a tile of 64x64", {"cta_tiler": (64, 64)}).words
     'take a tile of 64x64'
@@ -78,14 +78,14 @@ class Fix:
 
 
 def _padded(tensor: Tensor, unit: int) -> Tensor | None:
-    """The tensor with every non-unit stride rounded up to a multiple of `unit` elements."""
+    """Return the tensor with non-unit strides rounded up to multiples of `unit` elements; None if none changes."""
     stride = tensor.stride
     rounded = map_leaves(lambda d: d if int(d) in (0, 1) else type(d)(-(-int(d) // unit) * unit), stride)
     return None if rounded == stride else make_tensor(tensor.engine, Layout(tensor.shape, rounded))
 
 
 def fix_candidates(tensor: Tensor, smem_layout: Layout | ComposedLayout, num_multicast: int) -> Iterator[Fix]:
-    """Changes worth trying, the smallest first."""
+    """Yield changes that may make the atom legal, the smallest first."""
     dtype = as_dtype(tensor.element_type)
     unit = max(1, 8 * BY_NAME["inner_bytes"].multiple // dtype.bits)
     padded = _padded(tensor, unit)
@@ -124,13 +124,13 @@ def fix_candidates(tensor: Tensor, smem_layout: Layout | ComposedLayout, num_mul
 
 
 def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: int = 2, pairs: bool = True) -> list[Fix]:
-    """Find up to `most` changes of `arguments` for which `make(**arguments)` returns an atom that can copy.
+    """Find up to `most` changes of `arguments` with which `make(**arguments)` returns an atom that can copy.
 
     A fix changes one argument. With `pairs`, a fix may change two arguments if two rules are broken and no single
     change is enough.
 
     Args:
-        make: `make_tma_atom`, or a function with its arguments.
+        make: `make_tma_atom`, or a function with the same arguments.
         arguments: the arguments by name: at least gtensor (a tensor), smem_layout and num_multicast.
         most: largest number of fixes. pairs: whether a fix may change two arguments.
     Raises:
@@ -180,8 +180,9 @@ def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: in
 
 
 def as_global_tensor(gtensor: Any) -> Tensor:
-    """Return a tensor over global memory from a tensor of a pointer, its text, an array, or a pair (pointer or array,
-    layout).
+    """Return the tensor in global memory that the argument describes.
+
+    The argument is a tensor with a pointer, its printed form, an array, or a pair (pointer or array, layout).
 
     Raises:
         InvalidTypeError: the argument is a tensor of coordinates or in shared memory, has a composed layout, or is a
@@ -214,7 +215,7 @@ def as_global_tensor(gtensor: Any) -> Tensor:
 
 
 def engine_swizzle(smem_layout: Layout | ComposedLayout | Tensor) -> Swizzle:
-    """The swizzle on bytes that the engine must apply for a shared layout."""
+    """Return the swizzle on bytes that the engine must apply to produce a shared layout."""
     if isinstance(smem_layout, Tensor):
         if isinstance(smem_layout.layout, ComposedLayout):
             return get_swizzle_portion(smem_layout.layout)
@@ -223,15 +224,14 @@ def engine_swizzle(smem_layout: Layout | ComposedLayout | Tensor) -> Swizzle:
 
 
 def check_map(plan: TmaPlan, request: TensorMapTiled, arch: str) -> list[Diagnostic]:
-    """Check a map: the driver's rules, then CuTe's conditions on arguments that break no rule."""
+    """List the driver's rules that a map breaks, then CuTe's failed conditions on other arguments."""
     found = listed_violations(request, arch)
     arguments = {violation.argument for violation in found}
     return [*found, *[condition for condition in plan.broken if condition.argument not in arguments]]
 
 
 def _refusal(found: list[Diagnostic], plan: TmaPlan, gmem: Layout, fixes: Sequence[Fix]) -> TmaLimitError:
-    """Make one error that lists every reason with the layout modes at fault, and the changes that were tried and
-    work."""
+    """Make one error that lists every reason with the layout modes at fault, and the fixes that work."""
     conditions = [condition.source for condition in plan.broken]
     hint = "; or ".join(fix.words for fix in fixes) or None
     where = [None if d.mode is None else layout_modes(plan, gmem, d.mode) for d in found]
@@ -265,21 +265,22 @@ def make_tma_atom(
 
     Args:
         op: an `Op` or its name.
-        gtensor: the global tensor (a tensor of `make_gmem_ptr`, its text, an array, or a pair of a pointer or array
-            and a layout), counted in elements.
-        smem_layout: layout of one tile in shared memory, static, or its text; composed with a swizzle for a swizzled
-            tile.
-        cta_tiler: the tile, by mode: static sizes or layouts, or a text ('128x64', '(_128,_64)'); modes beyond it are
-            not part of the tile. Default: the shape of the shared layout, mode by mode.
+        gtensor: the global tensor, in elements: a tensor over `make_gmem_ptr`, its printed form, an array, or a pair
+            (pointer or array, layout).
+        smem_layout: the static layout of one tile in shared memory, or its printed form; composed with a swizzle for a
+            swizzled tile.
+        cta_tiler: the tile, by mode: static sizes or layouts, or a string ('128x64', '(_128,_64)'). Modes of the tensor
+            that it omits are not part of the tile. Default: the shape of the shared layout.
         num_multicast: the number of CTAs of a cluster that share the load: an int, or the size of a shape or layout.
-        internal_dtype: the type in which TMA counts, for types without a TMA format; default: the type of the tensor.
-        arch: the architecture whose rules apply; default: the first that has the operation, sm_90a or sm_100a.
+        internal_dtype: the element type of the tensor map, for tensors whose own type has no TMA format; default: the
+            type of the tensor.
+        arch: the architecture whose rules apply; default: the oldest that has the operation, sm_90a or sm_100a.
         cta_v_map: the CTA's value map, if it is not the identity composed with the tiler.
-        check: raise an error if CuTe asserts, if the driver refuses the map, or if the box differs from the tile (see
-            `gbasis.check_collapsed`).
+        check: raise an error if CuTe would assert, if the driver would refuse the map, or if the box does not match the
+            tile (see `gbasis.check_collapsed`).
         split_oversize: cut box modes above 256, and boxes over collapsed modes, into several instructions.
-        suggest: after a refusal, search for changes that work, try them, and list them.
-        l2_promotion, oob_fill: as the driver's arguments, in any spelling.
+        suggest: if the atom is refused, search for changes that work, try them, and list them in the error.
+        l2_promotion, oob_fill: the driver's arguments of these names, as an enum member, a number or a name.
     Raises:
         GBasisError: no TMA box fits the tile and the shared layout.
         StaticAssertError: TMA does not have the swizzle or the element type.
@@ -375,8 +376,8 @@ def make_tma_copy(
 ) -> TmaAtom:
     """Make a TMA atom as C++'s make_tma_copy does.
 
-    Without `cta_tiler`, the tile is the shape of the shared layout. The sizes of the tile become static, in each form:
-    '128x64' or (128, 64).
+    Without `cta_tiler`, the tile is the shape of the shared layout. Sizes of the tile become static, whether it is a
+    string ('128x64') or a tuple ((128, 64)).
 
     Args:
         options: keyword arguments of `make_tma_atom`, which also describes the other arguments.

@@ -1,10 +1,11 @@
-"""The operation, the swizzle mode and the element format of an atom, each as a row of a table.
+"""Tables of the operations, swizzle modes and element formats that an atom can have.
 
-An operation has CuTe's name; its row holds the direction, the load mode of the instruction, and the first architecture
-that has it.
+An operation has CuTe's name. Its row has the direction, the load mode of the instruction, and the first architecture
+that supports it.
 
-A swizzle on bytes Sw<B,M,S> permutes units of 2**M bytes within spans of 2**(M+B) bytes by the row number above them.
-The engine supports units of 16 bytes with spans 32, 64 and 128, and on sm_100 two larger units in a span of 128.
+A swizzle on bytes Sw<B,M,S> permutes units of 2**M bytes within spans of 2**(M+B) bytes: it XORs the index of a unit in
+its span with the B address bits from bit M+S on. The engine supports units of 16 bytes with spans of 32, 64 and 128
+bytes, and on sm_100 two larger units with a span of 128 bytes.
 
 The format depends on the width and the sign of an element, not on its meaning. All 8-bit types move as UINT8.
 
@@ -76,7 +77,7 @@ class Op(NamedEnum):
 
 
 def _row(name: str) -> OpRow:
-    """The row of a name SM<arch>_TMA[_2SM]_<direction>[_<reduction>][_MULTICAST][_2D][_<mode>]."""
+    """Make the table row of a name SM<arch>_TMA[_2SM]_<direction>[_<reduction>][_MULTICAST][_2D][_<mode>]."""
     parts = name.split("_")
     direction: Direction = next(d for d in get_args(Direction) if d.upper() in parts)
     mode: Mode = next((m for m in get_args(Mode) if m.upper() in parts), "tile")
@@ -88,10 +89,10 @@ OPS: dict[Op, OpRow] = {op: _row(op.name) for op in Op}
 
 
 def as_op(op: Op | str) -> Op:
-    """Return an `Op` from an `Op` or its name, as C++ or Python writes it.
+    """Return an `Op` from an `Op` or its name, in C++ or Python spelling.
 
     Raises:
-        InvalidValueError: the operation does not exist; the text lists the nearest names.
+        InvalidValueError: the operation does not exist; the message lists the nearest names.
 
     >>> as_op("SM90_TMA_STORE"), as_op("cute::SM90_TMA_STORE{}")
     (<Op.SM90_TMA_STORE: 'SM90_TMA_STORE'>, <Op.SM90_TMA_STORE: 'SM90_TMA_STORE'>)
@@ -122,7 +123,7 @@ def architecture_number(arch: str) -> int:
 
 
 def cta_count(num_multicast: int | tuple[int, ...] | Layout) -> int:
-    """The number of CTAs of a multicast: an integer, or the size of a shape or layout.
+    """Return the number of CTAs of a multicast, from an integer or the size of a shape or layout.
 
     >>> cta_count(2), cta_count((2, 1)), cta_count(Layout(Int(4)))
     (2, 2, 4)
@@ -133,9 +134,9 @@ def cta_count(num_multicast: int | tuple[int, ...] | Layout) -> int:
 
 
 def check_op(op: Op, arch: str, num_multicast: int = 1) -> list[Diagnostic]:
-    """Check that an architecture has an operation, and that the operation allows this count of CTAs that share a tile.
+    """Check that an architecture has an operation, and that this number of CTAs may share a tile in it.
 
-    Only the first reason against it is returned.
+    The result has at most one reason, the first that applies.
     """
     row = op.row
     number = architecture_number(arch)
@@ -159,7 +160,7 @@ def receives_slices(op: Op, num_multicast: int) -> bool:
 
 
 def check_shared(op: Op, num_multicast: int) -> list[Diagnostic]:
-    """The reason why CTAs that share a tile do not all receive the whole tile.
+    """Return the reason why CTAs that share a tile do not all receive the whole tile; empty if they do.
 
     >>> print(*check_shared(Op.SM90_TMA_LOAD, 4))
     SM90_TMA_LOAD does not multicast, so each of the 4 CTAs receives only its slice of the tile
@@ -174,8 +175,10 @@ def check_shared(op: Op, num_multicast: int) -> list[Diagnostic]:
 
 @record
 class SwizzleRow:
-    """One mode: `bits` is B, `base` is M, `shift` is S (None: any), `code` the driver's number, `span` in bytes,
-    `alignment` of the shared-memory tile in bytes.
+    """One swizzle mode of TMA.
+
+    `bits`, `base` and `shift` are B, M and S of Sw<B,M,S> (`shift` None: any), and `code` is the driver's number.
+    `span`, and `alignment` of the tile in shared memory, are in bytes.
 
     >>> swizzle_row(Swizzle(3, 4, 3)).span, swizzle_row(Swizzle(3, 4, 3)).alignment
     (128, 1024)
@@ -203,7 +206,7 @@ _MODE_OF: Final = {(row.bits, row.base): row for row in reversed(SWIZZLE_MODES)}
 
 
 def check_byte_swizzle(swizzle: Swizzle) -> list[Diagnostic]:
-    """The first of CuTe's conditions that a swizzle on bytes breaks; empty if TMA supports the swizzle."""
+    """Return the first of CuTe's conditions that a swizzle on bytes breaks; empty if TMA supports the swizzle."""
     expect(swizzle, Swizzle, "a swizzle of bytes")
     b, m, s = swizzle.bits, swizzle.base, swizzle.shift
     expected = ""
@@ -219,7 +222,7 @@ def check_byte_swizzle(swizzle: Swizzle) -> list[Diagnostic]:
 
 
 def why_not_swizzle(swizzle: Swizzle) -> str | None:
-    """CuTe's condition that a swizzle on bytes breaks, or None if TMA supports the swizzle.
+    """Return CuTe's condition that a swizzle on bytes breaks, or None if TMA supports the swizzle.
 
     >>> why_not_swizzle(Swizzle(3, 5, 3))
     'Expected B = 2 when M == 5 or 6. Unsupported layout swizzle.'
@@ -228,10 +231,10 @@ def why_not_swizzle(swizzle: Swizzle) -> str | None:
 
 
 def swizzle_row(swizzle: Swizzle) -> SwizzleRow:
-    """The mode of a swizzle on bytes.
+    """Return the TMA swizzle mode of a swizzle on bytes.
 
     Raises:
-        StaticAssertError: TMA does not support the swizzle; the text is CuTe's condition.
+        StaticAssertError: TMA does not support the swizzle; the message is CuTe's condition.
 
     >>> swizzle_row(Swizzle(3, 4, 3)).name
     '128B'
@@ -269,7 +272,7 @@ SAME_WIDTH: Final[dict[int, str]] = {8: "uint8", 16: "uint16", 32: "uint32", 64:
 
 
 def tensor_map_format(dtype: DType) -> TensorMapDataType:
-    """The format number of an element type.
+    """Return the tensor-map format of an element type.
 
     Raises:
         StaticAssertError: 'Unknown TMA Format!'; the hint names a type of the same width that TMA can move.
@@ -293,7 +296,7 @@ def tensor_map_format(dtype: DType) -> TensorMapDataType:
 def movable_type(dtype: DType) -> str:
     """Return the type itself if TMA has a format for it, otherwise a type of the same width.
 
-    The type must have whole bytes.
+    The width of the type must be a multiple of 8 bits.
 
     >>> from cute_py.dtypes import as_dtype
     >>> movable_type(as_dtype("int16"))

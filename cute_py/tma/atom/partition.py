@@ -1,23 +1,24 @@
 """Partition tiles into the slices of CTAs and the instructions that copy them: `tma_partition`, and C++'s TiledCopy.
 
 A tile consists of slots of `num_val_src` elements; one instruction copies one slot. The shared layout defines the order
-of a tile's elements in shared memory. Both tensors are read in that order and cut into slots, which gives them the
-modes ((TMA, TMA_Iter), Rest...). If C CTAs share a tile by multicast, CTA c starts at element c * slot / C of every
-slot: the mode keeps its full size, and the descriptor's box is smaller. `make_tma_copy_tiled` makes the `TiledCopy`
-that C++'s make_tma_copy returns: CTAs take the role of threads, and its `layout_TV` maps (CTA, value) to the tile.
+of the tile's elements in shared memory. `tma_partition` reorders both tensors to that order and cuts them into slots,
+so that their modes become ((TMA, TMA_Iter), Rest...). If C CTAs share a tile by multicast, CTA c starts at element c *
+slot / C of every slot: the mode TMA keeps its full size, and the descriptor's box is smaller. `make_tma_copy_tiled`
+makes the `TiledCopy` that C++'s make_tma_copy returns: CTAs take the role of threads, and its `layout_TV` maps (CTA,
+value) to the tile.
 
-The global tensor is partitioned in the form of the TMA tensor, which has coordinates as its elements. Its strides move
-along the modes of the tensor map, so tiling and slicing it gives the coordinates that the instruction needs. They start
-at a static zero of the map's rank.
+The global tensor is partitioned in the form of the TMA tensor, which has coordinates as its elements. Its strides run
+along the modes of the tensor map, so tiling and slicing it gives the coordinates that the instruction needs. The origin
+is a coordinate of static zeros, one per mode of the map.
 
 Bit i of a multicast mask is CTA i of the cluster. The mask covers the CTAs along the modes that share a tile: N for a
 tile of A, M for a tile of B.
 
 Source: cute/atom/copy_traits_sm90_tma.hpp, tma_partition, make_tma_copy_tiled, get_tma_tensor and
-create_tma_multicast_mask; cute/atom/copy_atom.hpp, TiledCopy and ThrCopy. Differs: C++ makes the zero of the TMA tensor
-as long as the highest mode that a stride names. If the last modes never move, C++'s coordinate is shorter than the
-map's rank; cute_py pads it. For run-time layouts of rank 1, C++ computes the mask by a shortcut that gives 0 if shape *
-stride is 0; cute_py uses C++'s generic loop.
+create_tma_multicast_mask; cute/atom/copy_atom.hpp, TiledCopy and ThrCopy. Differs: in C++, the origin of the TMA tensor
+has as many zeros as the highest mode that a stride names. If no stride names the last modes, C++'s coordinate is
+shorter than the map's rank; cute_py pads it. For run-time layouts of rank 1, C++ computes the mask by a shortcut that
+gives 0 if shape * stride is 0; cute_py uses C++'s generic loop.
 """
 
 from __future__ import annotations
@@ -51,12 +52,13 @@ _HEADER: Final = "cute/atom/copy_traits_sm90_tma.hpp"
 
 
 def expect_cta(coord: Tree, layout: Layout, what: str = "the coordinate of a CTA") -> None:
-    """Refuse a coordinate outside the CTAs that a layout numbers. Parts that are None, `_` or symbols always pass.
+    """Refuse a CTA coordinate that is out of bounds of a layout. Entries that are None, `_` or symbols always pass.
 
-    A layout is a function of all integers, so it also numbers CTAs that do not exist; CuTe does not check the bounds.
+    A layout is a function of all integers, so it also gives numbers to CTAs that do not exist; CuTe does not check the
+    bounds.
 
     Raises:
-        InvalidValueError: a number of the coordinate is below 0, or not below the size of its mode.
+        InvalidValueError: an entry of the coordinate is below 0, or not below the size of its mode.
 
     >>> expect_cta((1, 1), Layout((1, 2)))
     Traceback (most recent call last):
@@ -80,15 +82,15 @@ def _outside(coord: Tree, shape: Tree) -> bool:
 
 
 def create_tma_multicast_mask(cluster_layout_vmnk: Layout, coord: Tree, *modes: int) -> int:
-    """The 16-bit mask of the CTAs that share a load with the CTA at `coord`.
+    """Return the 16-bit mask of the CTAs that share a load with the CTA at `coord`.
 
     Args:
         cluster_layout_vmnk: CTA coordinate (v, m, n, k) -> CTA number in the cluster.
         coord: coordinate of the loading CTA, with `_` (or None) in the modes whose CTAs share the load.
-        modes: modes to replace by `_`.
+        modes: further modes of `coord` to replace by `_`.
     Raises:
         InvalidTypeError: the layout is not a layout, or a mode is not an integer.
-        InvalidValueError: a coordinate lies outside the cluster, a mode does not exist, or a CTA number is below 0 or
+        InvalidValueError: a coordinate is outside the cluster, a mode does not exist, or a CTA number is below 0 or
             above 15.
 
     >>> layout = Layout((Int(2), Int(2), Int(4), Int(1)), (Int(1), Int(2), Int(4), Int(0)))
@@ -139,19 +141,19 @@ def _check(numbers: list[int], layout: Layout) -> None:
 def tma_partition(
     atom: Any, cta_coord: Tree, cta_layout: Layout, stensor: Tensor, gtensor: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Partition the tiles of both tensors for CTA `cta_coord`.
+    """Partition the tiles of the TMA tensor and of the shared tensor for the CTA at `cta_coord`.
 
     The result is (global partition, shared partition), each with the modes ((TMA, TMA_Iter), Rest...).
 
     Args:
-        atom: an object with `num_val_src`, the elements of one instruction slot.
-        cta_coord, cta_layout: the CTA, and the layout that numbers the CTAs of a multicast. Without multicast, pass
-            `Int(0)` and `Layout(Int(1))`.
+        atom: a TMA atom, or any object with `num_val_src`, the number of elements of one instruction slot.
+        cta_coord, cta_layout: the CTA's coordinate, and the layout that maps it to the CTA's number in the multicast.
+            Without multicast, pass `Int(0)` and `Layout(Int(1))`.
         stensor: the shared tensor; its mode 0 is the tile. gtensor: the TMA tensor; its mode 0 is the tile.
     Raises:
         StaticAssertError: the tiles differ in size, or a size is known only at run time.
         InvalidTypeError: an argument is not a tensor or layout.
-        InvalidValueError: the coordinate lies outside the layout of the CTAs.
+        InvalidValueError: the coordinate is out of bounds of the layout of the CTAs.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
     >>> smem = cute.tma.make_smem_layout("K", "128B", "float16", (128, 64))
@@ -197,7 +199,7 @@ def tma_partition(
 
 
 def tile_layout(smem: Layout, num_val_src: int) -> Layout:
-    """The map ((slot), (slots)) -> coordinate of the tile: the order of shared memory, cut into instructions."""
+    """Return the layout (element of a slot, slot) -> tile index, with the elements in the order of shared memory."""
     inverse = right_inverse(smem)
     order = tile_to_shape(joined([inverse]), size(smem))
     layout: Layout = logical_divide(order, Layout(Int(num_val_src)))
@@ -222,7 +224,7 @@ def make_tma_copy_tiled(
     name: str = "SM90_TMA_LOAD",
     dtype: DType | None = None,
 ) -> TiledCopy:
-    """Make the tiled copy of an operation that `ctas` CTAs issue together; its threads are CTAs.
+    """Make the tiled copy of an operation that `ctas` CTAs issue together. CTAs take the role of its threads.
 
     Args:
         num_val_src: elements of one instruction. num_multicast: CTAs that share the tile.
@@ -230,7 +232,7 @@ def make_tma_copy_tiled(
     Raises:
         StaticAssertError: 'Stride Divisibility Condition' or 'tile_to_shape: block shape does not divide the target
             shape.' if the slots do not tile the value map; 'TiledCopy uses too few thrs for selected CopyAtom' if a
-            pair of CTAs issues the atom and fewer CTAs share the tile. The texts are CuTe's.
+            pair of CTAs issues the atom and fewer CTAs share the tile. The messages are CuTe's.
 
     >>> from cute_py.notation import parse
     >>> print(make_tma_copy_tiled(parse("(_128,_64):(_64,_1)"), parse("(_128,_64):(_1@0,_1@1)"), 8192).tiler_mn)
@@ -267,7 +269,7 @@ def make_tma_copy_tiled(
 
 
 def tma_tensor(shape: Tree, g_stride: Tree, rank: int) -> Tensor:
-    """The coordinate tensor of a shape that is congruent with the shape of the global tensor.
+    """Return the coordinate tensor of a shape that is congruent with the shape of the global tensor.
 
     Args:
         shape: the shape, or an object that has one. g_stride: basis strides, one element per mode of the tensor.

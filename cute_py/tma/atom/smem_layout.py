@@ -1,7 +1,7 @@
-"""The canonical shared-memory layouts that wgmma and tcgen05 read, and the choice of one for a consumer.
+"""Make the canonical shared-memory layouts that wgmma and tcgen05 read, and choose one for a consumer.
 
 A canonical layout repeats an atom of 8 rows (K-major) or 8 columns (MN-major) of one swizzle span. K-major rows are
-contiguous along K, MN-major ones along M or N.
+contiguous along K; MN-major columns are contiguous along M or N.
 
     make_smem_layout("K", "128B", "float16", (128, 64))
         ->  Sw<3,4,3> o smem_ptr[16b](unset) o ((_8,_16),(_64,_1)):((_64,_512),(_1,_0))
@@ -44,7 +44,7 @@ ROWS = 8
 
 @dataclass(frozen=True, slots=True)
 class SpanRow:
-    """One canonical span: name, B of Sw<B,4,3>, bytes of a row of the atom."""
+    """One canonical swizzle span: its name, B of Sw<B,4,3>, and the bytes of one row of the atom."""
 
     name: str
     bits: int
@@ -63,7 +63,9 @@ SwizzleLike: TypeAlias = Swizzle | SpanRow | TensorMapSwizzle | int | str
 
 
 def span_row(swizzle: SwizzleLike) -> SpanRow:
-    """The row of a swizzle, from any spelling of `TensorMapSwizzle`, a `Swizzle` on bytes, or the row itself.
+    """Return the table row of a swizzle.
+
+    The swizzle may be any spelling of a `TensorMapSwizzle`, a `Swizzle` on bytes, or the row itself.
 
     >>> span_row("SWIZZLE_128B").span, span_row(2).name
     (128, '64B')
@@ -85,7 +87,7 @@ def _require_major(major: str) -> None:
 
 
 def smem_atom(major: str, swizzle: SwizzleLike, dtype: DTypeLike) -> ComposedLayout:
-    """The atom that a canonical layout repeats.
+    """Return the layout atom that a canonical layout repeats.
 
     Args:
         major: 'K' or 'MN', the contiguous mode. swizzle: 'none', '32B', '64B' or '128B', in any spelling.
@@ -106,7 +108,7 @@ def smem_atom(major: str, swizzle: SwizzleLike, dtype: DTypeLike) -> ComposedLay
 def make_smem_layout(
     major: str, swizzle: SwizzleLike, dtype: DTypeLike, tile: Tree | str, order: Stride = LayoutLeft
 ) -> ComposedLayout:
-    """The canonical layout of a tile (M or N, K[, stages]).
+    """Return the canonical layout of a tile (M or N, K[, stages]).
 
     Args:
         major: 'K' or 'MN', the contiguous mode. swizzle: 'none', '32B', '64B' or '128B', in any spelling.
@@ -129,7 +131,7 @@ def make_smem_layout(
 
 
 def _choices_hint(major: str, dtype: DTypeLike, tile: Tree | str) -> str | None:
-    """The hint that lists the swizzles of `smem_choices` for a tile; None if no swizzle fits."""
+    """Return the hint that lists the swizzles of `smem_choices` for a tile; None if no swizzle fits."""
     fit = []
     for row in SPANS:
         with contextlib.suppress(CuteError):
@@ -144,10 +146,10 @@ def _choices_hint(major: str, dtype: DTypeLike, tile: Tree | str) -> str | None:
 
 @record
 class SmemChoice:
-    """A layout of a tile for a consumer.
+    """A shared-memory layout of a tile, with its cost for the consumer that reads it.
 
-    `passes` is the largest number of passes that a core-matrix read needs. A box is `box_rows` rows of `box_bytes`
-    bytes; `alignment` is in bytes.
+    `passes` is the largest number of shared-memory passes that a core-matrix read needs. A box has `box_rows` rows of
+    `box_bytes` bytes; `alignment` is in bytes.
 
     >>> best = smem_choices("K", "float16", (128, 64))[0]
     >>> best.swizzle, best.box_bytes, best.passes
@@ -169,9 +171,9 @@ class SmemChoice:
 
 
 def bank_conflict_passes(layout: Layout | ComposedLayout, bits: int, major: str) -> int:
-    """The largest number of passes that shared memory needs for one core-matrix read (8 rows of 16 bytes).
+    """Return the largest number of passes that shared memory needs for one core-matrix read (8 rows of 16 bytes).
 
-    The rows are 8 neighbours along the mode that is not contiguous. Two of their 16-byte units conflict if they lie in
+    The 8 rows are neighbours along the mode that is not contiguous. Two of their 16-byte units conflict if they are in
     the same bank group.
     """
     plain = domain_of(layout)
@@ -196,7 +198,7 @@ def bank_conflict_passes(layout: Layout | ComposedLayout, bits: int, major: str)
 def smem_choices(major: str, dtype: DTypeLike, tile: Tree | str) -> list[SmemChoice]:
     """List the canonical layouts of a tile for a wgmma or tcgen05 operand, or for ldmatrix, best first.
 
-    Their atoms are repeated so that one box is as large as possible: along M or N first for K-major, along K first
+    Each layout repeats its atom so that one box is as large as possible: along M or N first for K-major, along K first
     for MN-major.
 
     Args:

@@ -1,14 +1,15 @@
-"""The numbers of a tensor map, computed from its G-basis, and the base of both atoms of a tile (tiled and im2col).
+"""Compute a tensor map's values from its G-basis; the common base class of tiled and im2col atoms.
 
-The plan has sizes, strides, the box, and the strides of the TMA tensor. A mode with one basis element has the size and
-stride of that global mode. A mode with several basis elements (merged or collapsed modes) has the greatest common
-divisor of their strides as its stride. Its size is large enough to reach the last element in such steps. A multicast
-count divides the box, last mode first; every CTA issues its part.
+The plan (`TmaPlan`) has sizes, strides, the box, and the strides of the TMA tensor. A mode of the map with one basis
+element has the size and stride of that global mode. A mode with several basis elements (merged or collapsed modes) has
+the greatest common divisor of their strides as its stride, and a size that reaches the last element in steps of that
+stride. A multicast count divides the box, last mode first; every CTA issues its part.
 Source: cute/atom/copy_traits_sm90_tma.hpp, fill_tma_gmem_shape_stride and make_tma_copy_desc.
 
-Some legal atoms do not copy as their layouts describe. A tensor map describes one box, and a tile may have several, so
-the tile and its barrier may exceed the shared memory of one block. A swizzle with a plain offset acts on elements, but
-the engine swizzles bytes: unless an element has one byte, the same three numbers define two different functions.
+Some legal atoms can't copy, or do not copy as their layouts describe. A tensor map describes one box, but a tile may
+have several boxes, so the tile and its barrier may exceed the shared memory of one block. A swizzle with a plain offset
+permutes elements, but the engine permutes bytes: unless an element has one byte, the same Sw<B,M,S> is a different
+function on elements and on bytes.
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ BrokenCondition = Diagnostic
 
 @record
 class TmaPlan:
-    """The numbers of a tiled tensor map, modes innermost first.
+    """Sizes, strides and box of a tiled tensor map, innermost mode first.
 
     `dims` are in elements of the internal type, `strides` in bytes for modes 1.., `box` and `element_strides` in
-    elements. `g_stride` are the strides of the TMA tensor, congruent with the global shape. `broken` lists the
-    assertions of CuTe that fail.
+    elements. `g_stride` are the strides of the TMA tensor, congruent with the global shape. `broken` lists CuTe's
+    assertions that fail.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
@@ -89,12 +90,12 @@ def _number(leaf: Leaf, what: str) -> int:
 
 
 def _paths(stride: Tree) -> list[tuple[int, ...]]:
-    """The global modes of one TMA mode. An integer shape has the basis 1, whose path is empty."""
+    """Return the paths of the global modes that form one TMA mode; the path of an integer shape is empty."""
     return [tuple(getattr(d, "modes", ())) for d in leaves(stride)]
 
 
 def shape_and_stride(gmem: Layout, gbasis: Layout) -> tuple[list[int], list[int]]:
-    """The (sizes, strides) of each TMA mode in elements of the internal type; `gmem` is in these elements too."""
+    """Return the (sizes, strides) of the TMA modes. Both, and `gmem`, are in elements of the internal type."""
     sizes, strides = [], []
     for mode in modes(gbasis.stride):
         paths = _paths(mode)
@@ -117,7 +118,7 @@ def shape_and_stride(gmem: Layout, gbasis: Layout) -> tuple[list[int], list[int]
 
 
 def multicast_box(box: list[int], num_multicast: int) -> tuple[list[int], Diagnostic | None]:
-    """The box that one of `num_multicast` CTAs issues; the last mode is divided first."""
+    """Return the box that each of `num_multicast` CTAs issues; the last mode is divided first."""
     box = list(box)
     left, i = num_multicast, len(box) - 1
     while left > 1:
@@ -138,12 +139,12 @@ def multicast_box(box: list[int], num_multicast: int) -> tuple[list[int], Diagno
 
 
 def _asserted(condition: str, rule: str, argument: str, text: str, mode: int | None) -> Diagnostic:
-    """A failed condition of CuTe; the text of the condition is the source."""
+    """Make the diagnostic of a failed CuTe assertion; its `source` is the asserted condition."""
     return Diagnostic(rule, argument, source=condition, text=text, mode=mode)
 
 
 def tma_strides(gmem: Layout, gmem_t: Layout, gbasis: Layout, byte_strides: list[int], bits: tuple[int, int]) -> Tree:
-    """The strides of the TMA tensor, one basis element per global mode (static 0 for a mode that does not move)."""
+    """Return the strides of the TMA tensor, one basis element per global mode (static 0 for a mode outside the map)."""
     owners = [_paths(mode) for mode in modes(gbasis.stride)]
     old, new = bits
 
@@ -175,13 +176,14 @@ def tma_strides(gmem: Layout, gmem_t: Layout, gbasis: Layout, byte_strides: list
 def plan_tiled(
     gmem: Layout, gbasis: Layout, dtype: DType, internal_dtype: DType, num_multicast: int = 1, nval: int = 1
 ) -> TmaPlan:
-    """Compute the numbers of the tensor map of a G-basis.
+    """Compute sizes, strides and box of the tensor map for a G-basis.
 
     Args:
         gmem: layout of the global tensor in elements of `dtype`.
         gbasis: the G-basis, box shape : global modes, in elements of `internal_dtype`.
         num_multicast: CTAs that share the box.
-        nval: elements that one instruction moves for each element of the box: 4 for gather4 and scatter4, otherwise 1.
+        nval: number of elements that one instruction moves per element of the box: 4 for gather4 and scatter4,
+            otherwise 1.
 
     >>> from cute_py.dtypes import as_dtype
     >>> from cute_py.notation import parse
@@ -216,7 +218,7 @@ def plan_tiled(
 
 
 def _check_tensor(sizes: list[int], strides: list[int], byte_strides: list[int], bits: int) -> list[Diagnostic]:
-    """Check C++'s assertions on the global tensor (make_tma_copy_desc); strides are in elements and in whole bytes."""
+    """Check CuTe C++'s assertions on the global tensor (make_tma_copy_desc); `strides` are in elements."""
     broken = []
     if strides and strides[0] != 1:
         text = f"{_MAJORNESS}: TMA mode 0 has stride {strides[0]} elements; must be 1"
@@ -239,7 +241,7 @@ def _check_tensor(sizes: list[int], strides: list[int], byte_strides: list[int],
 
 
 def _check_box(box: list[int]) -> list[Diagnostic]:
-    """Check C++'s assertions on the box (make_tma_copy_desc)."""
+    """Check CuTe C++'s assertions on the box (make_tma_copy_desc)."""
     broken = []
     for i, n in enumerate(box):
         if not _BOX_MIN <= n <= _BOX_MAX:
@@ -252,7 +254,7 @@ def _check_box(box: list[int]) -> list[Diagnostic]:
 
 
 def layout_modes(plan: TmaPlan, gmem: Layout, tma_mode: int) -> str:
-    """Describe the global modes that form a TMA mode, with their strides.
+    """Describe the global modes that form a TMA mode, with their sizes and strides.
 
     An example is 'TMA mode 1 (layout mode 0: 1024 elements, stride 12)'.
     """
@@ -271,9 +273,9 @@ BARRIER_BYTES: Final = 8
 
 @dataclass(frozen=True, slots=True, eq=False)  # a barrier may be an array, whose == is elementwise
 class ExecutableCopy:
-    """An atom that is bound to the state of one execution.
+    """An atom bound to the operands of one execution: barrier, multicast mask and cache hint.
 
-    The state is `barrier`, `multicast_mask` (0: no mask) and `cache_hint` (None: no hint).
+    `multicast_mask` 0 means no mask, and `cache_hint` None means no hint.
 
     `atom` is a `TmaAtom` or an `Im2colAtom`.
 
@@ -300,7 +302,10 @@ class ExecutableCopy:
 
 
 class TileAtom:
-    """The common base of `TmaAtom` and `Im2colAtom`, which hold the fields and define an instruction slot."""
+    """The common base class of `TmaAtom` and `Im2colAtom`.
+
+    The subclasses declare the fields and define the instruction slot.
+    """
 
     op: Op
     gtensor: Tensor
@@ -334,34 +339,34 @@ class TileAtom:
 
     @property
     def num_multicast(self) -> int:
-        """CTAs that share the tile."""
+        """Number of CTAs that share the tile."""
         count: int = self.plan.num_multicast
         return count
 
     @property
     def num_bits_per_tma(self) -> int:
-        """Bits of one instruction slot: the whole box, not divided by a multicast count."""
+        """Size of one instruction slot in bits: the whole box, not divided by the multicast count."""
         raise NotImplementedError
 
     @property
     def bytes_per_instruction(self) -> int:
-        """Bytes that one instruction delivers to each receiving CTA, out-of-bounds elements included."""
+        """Bytes that one instruction delivers to each receiving CTA, including out-of-bounds elements."""
         raise NotImplementedError
 
     @property
     def _box_bytes(self) -> int:
-        """Bytes of shared memory that one instruction takes. A swizzled row takes at least the span of its swizzle."""
+        """Bytes of shared memory that one instruction occupies; a swizzled row occupies at least its swizzle span."""
         delivered, span = self.bytes_per_instruction, SWIZZLE_SPAN.get(self.request.swizzle, 128) or 0
         rows: int = delivered * 8 // max(self.plan.box[0] * self.internal_dtype.bits, 1)
         return max(delivered, rows * span)
 
     def get_tma_tensor(self, shape: Tree | None = None) -> Tensor:
-        """The coordinate tensor of the global tensor."""
+        """Return the coordinate tensor of the global tensor."""
         raise NotImplementedError
 
     @property
     def num_val_src(self) -> int:
-        """Elements of `dtype` in one instruction slot, for all CTAs of a multicast together."""
+        """Number of elements of `dtype` in one instruction slot, for all CTAs of a multicast together."""
         return self.num_bits_per_tma // self.dtype.bits
 
     @property
@@ -371,7 +376,7 @@ class TileAtom:
 
     @property
     def instructions(self) -> int:
-        """Instructions that one CTA issues for a tile."""
+        """Number of instructions that one CTA issues for a tile."""
         return -(-int(size(self.tile)) // self.num_val_src) if self.num_val_src else 0
 
     @property
@@ -387,12 +392,12 @@ class TileAtom:
 
     @property
     def swizzle_row(self) -> SwizzleRow:
-        """The tensor map's mode for this swizzle."""
+        """The swizzle mode of the tensor map."""
         return swizzle_row(self.swizzle)
 
     @property
     def alignment(self) -> int:
-        """Alignment of the tile in shared memory, bytes: 128, or the period of the swizzle pattern."""
+        """Alignment of the tile in shared memory in bytes: 128, or the period of the swizzle pattern."""
         return self.swizzle_row.alignment
 
     def with_(self, barrier: Any, multicast_mask: int = 0, cache_hint: int | None = None) -> ExecutableCopy:
@@ -419,7 +424,7 @@ class TileAtom:
         return f"<{shortened(str(self))}>"
 
     def check(self) -> list[Diagnostic]:
-        """Find where the engine's copy differs from the layouts.
+        """List where the copy that the TMA engine makes differs from the layouts.
 
         See `check_fits`, `check_units`, `check_shared` and `check_rows`.
         """
@@ -427,7 +432,7 @@ class TileAtom:
         return [*check_fits(self), *units, *check_shared(self.op, self.num_multicast), *check_rows(self)]
 
     def why_not(self) -> str | None:
-        """The first message of `check`, or None."""
+        """Return the first message of `check`, or None."""
         return next((found.message for found in self.check()), None)
 
     def _sections(
@@ -436,7 +441,8 @@ class TileAtom:
         """Build the lines that describe an atom, section by section.
 
         Args:
-            of: the object that is copied; counted_in: the type in which TMA counts, if it can differ.
+            of: a noun phrase for the object that is copied; counted_in: the element type of the tensor map, if it may
+                differ from that of the tensor.
             middle: the sections between box and instructions; outside: the elements that the bytes include.
         """
         lines = [
@@ -475,9 +481,10 @@ class TileAtom:
 
 
 def check_fits(atom: TileAtom) -> list[Diagnostic]:
-    """The reason why the tile of this atom can't fit in the shared memory of one block.
+    """Return the reason why the tile of this atom can't fit in the shared memory of one block; empty if it fits.
 
-    A row that is shorter than the swizzle's span takes the whole span, even if the shared layout has less room.
+    A row that is shorter than the swizzle's span occupies the whole span, even if the shared layout has less room for
+    it.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 1024), (1024, Int(1))))
     >>> tile = Layout((Int(256), Int(512)), LayoutRight)
@@ -489,7 +496,9 @@ def check_fits(atom: TileAtom) -> list[Diagnostic]:
 
 
 def check_block(taken: int, direction: str, arch: str, facts: dict[str, object]) -> list[Diagnostic]:
-    """The reason why a tile of `taken` bytes does not fit in the shared memory of one block of `arch`.
+    """Return the reason why a tile of `taken` bytes does not fit in the shared memory of one block on `arch`.
+
+    The list is empty if the tile fits.
 
     A load also needs room for a barrier.
     """
@@ -504,7 +513,7 @@ def check_block(taken: int, direction: str, arch: str, facts: dict[str, object])
 
 
 def expect_fits(atom: TileAtom) -> None:
-    """Refuse an atom whose tile no block can hold.
+    """Refuse an atom whose tile fits in the shared memory of no block.
 
     Raises:
         TmaLimitError: its tile does not fit, see `check_fits`.
@@ -513,7 +522,7 @@ def expect_fits(atom: TileAtom) -> None:
 
 
 def expect_block(taken: int, direction: str, arch: str) -> None:
-    """Refuse a tile that does not fit in a block of a target, which may differ from the atom's target.
+    """Refuse a tile that does not fit in a block of `arch`, which may differ from the atom's target.
 
     Raises:
         TmaLimitError: see `check_block`.
@@ -522,7 +531,7 @@ def expect_block(taken: int, direction: str, arch: str) -> None:
 
 
 def check_units(layout: Layout | ComposedLayout | Tensor, bits: int) -> list[Diagnostic]:
-    """List differences between the engine and this shared layout of elements of `bits` bits.
+    """List differences between the engine's swizzle and the swizzle of a shared layout; elements have `bits` bits.
 
     >>> from cute_py.layout.layout import Layout
     >>> print(str(*check_units(ComposedLayout(Swizzle(3, 4, 3), 0, Layout((8, 64), (64, 1))), 16))[-52:])
@@ -546,9 +555,9 @@ def check_units(layout: Layout | ComposedLayout | Tensor, bits: int) -> list[Dia
 
 
 def check_rows(atom: TileAtom) -> list[Diagnostic]:
-    """Find rows of a box that are contiguous in the shared layout, but that the engine places apart.
+    """List rows of a box that are contiguous in the shared layout but not in the engine's copy.
 
-    A swizzled row takes the span of its swizzle: 32, 64 or 128 bytes. C++ derives the box only from the order of the
+    A swizzled row occupies the span of its swizzle: 32, 64 or 128 bytes. C++ derives the box only from the order of the
     shared layout, and ignores the length of a row.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((64, 64), (64, Int(1))))

@@ -1,11 +1,11 @@
-"""The instructions of a whole copy: for every tile and every slot, the coordinates and the position in shared memory.
+"""List the instructions of a whole copy: coordinates and shared-memory position for every tile and slot.
 
-Tiles come in colexicographic order of the tile modes, and the slots of a tile in the order of shared memory. With
-multicast, the CTAs that share a tile come one after the other.
+Tiles are in colexicographic order of the tile modes, and the slots of a tile are in the order of shared memory. With
+multicast, the slots of the CTAs that share a tile follow one another.
 
 The tiles differ only in their start. `first_tile` lists the instructions of the tile at the origin, and `tile_steps`
-gives the distance of each other tile from it. An atom computes both once, in a time that does not depend on the size of
-the tensor. `instructions` computes the instructions of all tiles at once, as numpy arrays.
+maps each tile to its offset from that tile. An atom computes both once, in time that does not depend on the size of the
+tensor. `instructions` computes the instructions of all tiles at once, as numpy arrays.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class Instructions:
     """All instructions of a copy.
 
     Attributes:
-        coords: (tiles * per_tile, R) int64, TMA order.
+        coords: (tiles * per_tile, R) int64, in TMA order; R is the rank of the tensor map.
         smem_offsets: (per_tile,) int64, bytes from the start of the tile's buffer.
-        tiles: number of tiles; per_tile: instructions for each.
-        tile_shape: tiles along each tile mode.
+        tiles: number of tiles; per_tile: number of instructions per tile.
+        tile_shape: number of tiles along each tile mode.
         smem_bytes: bytes of one tile's buffer, rounded up to its alignment.
         gmem_partition, smem_partition: the partition of CTA 0, as tensors.
 
@@ -94,7 +94,7 @@ class Instructions:
 
 @dataclass(frozen=True, eq=False)
 class FirstTile:
-    """The instructions of the tile at the origin, as Python numbers.
+    """The instructions of the tile at the origin, as Python integers.
 
     Attributes:
         rows: the coordinates of each instruction, in TMA order. places: bytes from the start of the tile's buffer.
@@ -126,7 +126,7 @@ class FirstTile:
 
 
 def tile_steps(work: Instructions | FirstTile) -> Layout:
-    """Map a tile to the distance of its coordinates from those of the first tile."""
+    """Return the layout that maps a tile to the offset of its coordinates from those of the first tile."""
     layout: Layout = work.gmem_partition.layout[1]
     return layout
 
@@ -134,7 +134,7 @@ def tile_steps(work: Instructions | FirstTile) -> Layout:
 def as_coordinate(tile_coord: Tree | Sequence[int]) -> Tree:
     """Convert the coordinate of a tile to a tuple.
 
-    The coordinate may be any sequence or an array of rank 1. An index stays unchanged.
+    The coordinate may be any sequence or a one-dimensional array. An integer index is returned unchanged.
 
     >>> as_coordinate([1, 0]), as_coordinate(3)
     ((1, 0), 3)
@@ -146,7 +146,7 @@ def as_coordinate(tile_coord: Tree | Sequence[int]) -> Tree:
 
 
 def tile_number(tile_shape: Tree, tile_coord: Tree) -> int:
-    """The colexicographic number of a tile, from its number or its coordinate in the tile modes.
+    """Return the colexicographic index of a tile, from its index or its coordinate in the tile modes.
 
     Raises:
         InvalidValueError: the tile does not exist.
@@ -167,7 +167,7 @@ def tile_number(tile_shape: Tree, tile_coord: Tree) -> int:
 
 
 def _is_tile(coord: Tree, shape: Tree) -> bool:
-    """Whether every part of a coordinate lies in its mode."""
+    """Whether every entry of a coordinate is within the size of its mode."""
     if type(coord) is not tuple:
         return (
             0 <= expect_integer(coord, "a coordinate of a tile") < math.prod([int(value_of(n)) for n in leaves(shape)])
@@ -178,7 +178,7 @@ def _is_tile(coord: Tree, shape: Tree) -> bool:
 
 
 def tile_start(work: Instructions | FirstTile, tile_coord: Tree, rank: int) -> list[int]:
-    """The start of a tile (an arithmetic tuple, a single scaled basis element or 0), in all TMA modes."""
+    """Return the first coordinate of a tile as a list with one entry per TMA mode."""
     start: Any = tile_steps(work)(tile_coord)
     if isinstance(start, ScaledBasis):
         start = start.as_arith_tuple()
@@ -187,7 +187,7 @@ def tile_start(work: Instructions | FirstTile, tile_coord: Tree, rank: int) -> l
 
 
 def last_coordinates(first: FirstTile) -> list[int]:
-    """Coordinates of the last instruction of the last tile, from the instructions of the first tile."""
+    """Return the coordinates of the last instruction of the last tile, computed from the first tile."""
     out = list(first.rows[-1])
     rest = tile_steps(first)
     for n, d in zip(leaves(rest.shape), leaves(rest.stride), strict=True):
@@ -212,7 +212,7 @@ def _whole(value: Any) -> int:
 
 
 def _modes(layout: Layout) -> Iterator[tuple[int, int, int]]:
-    """(size, axis, step) of every mode of a layout of coordinates; integer strides run along axis 0."""
+    """Yield (size, axis, step) for every mode of a layout of coordinates; integer strides run along axis 0."""
     for s, d in zip(leaves(layout.shape), leaves(layout.stride), strict=True):
         n, path = int(value_of(s)), getattr(d, "modes", ())
         step = _whole(d.value if path else d)
@@ -221,7 +221,7 @@ def _modes(layout: Layout) -> Iterator[tuple[int, int, int]]:
 
 
 def _listed(layout: Layout, start: Sequence[int]) -> list[tuple[int, ...]]:
-    """The coordinates that a layout visits from `start` on, in colexicographic order."""
+    """List the coordinates that a layout visits, offset by `start`, in colexicographic order."""
     out = [tuple(start)]
     for n, axis, step in _modes(layout):
         out = [(*at[:axis], at[axis] + i * step, *at[axis + 1 :]) for i in range(n) for at in out]
@@ -229,7 +229,7 @@ def _listed(layout: Layout, start: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def _steps(layout: Layout, rank: int) -> NDArray[numpy.int64]:
-    """(size, rank) array of the coordinates that a layout visits, in colexicographic order."""
+    """Return the coordinates that a layout visits, in colexicographic order, as a (size, rank) array."""
     out = np.zeros((1, rank), np.int64)
     for n, axis, step in _modes(layout):
         steps = np.zeros((n, rank), np.int64)
@@ -250,7 +250,7 @@ def _start(tensor: Tensor, rank: int) -> list[int]:
 
 
 def tile_tensors(atom: TileAtom) -> tuple[Tensor, Tensor]:
-    """Return the shared tensor of one tile and the TMA tensor divided into tiles. Mode 0 of both is the tile."""
+    """Return the shared tensor of one tile, and the TMA tensor divided into tiles. Mode 0 of both is the tile."""
     smem = make_tensor(make_smem_ptr(0, atom.dtype), atom.tile)
     tile = group_modes(smem, 0, len(modes(atom.tile.shape)))
     return tile, zipped_divide(atom.get_tma_tensor(), atom.cta_tiler)
@@ -321,14 +321,14 @@ def instructions(atom: TileAtom) -> Instructions:
 
 @record
 class Coverage:
-    """The coverage of a tensor by loads of tiles, counted for each element in the coordinates of its tensor map.
+    """The coverage of a tensor by loads of tiles: counts of elements, in the coordinates of the tensor map.
 
     Attributes:
         elements: the elements of the tensor; missing: the elements that are never loaded; repeated: those that are
             loaded more than once.
         first_missing, first_repeated: the first such coordinate, innermost mode first; None if there is none.
-        outside: numbers of the tiles whose boxes all lie outside the tensor.
-        scope: the properties that were counted, and the properties that coverage does not show.
+        outside: the indices of tiles whose boxes are all outside the tensor.
+        scope: the properties that were checked, and those that coverage does not show.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
@@ -351,9 +351,9 @@ class Coverage:
         return "\n".join([*lines, str(self.scope)])
 
     def check(self) -> Findings:
-        """Find missing elements, elements that are loaded twice, and tiles out of range.
+        """List missing elements, elements that are loaded more than once, and tiles out of range.
 
-        The result has the scope of the count.
+        The result also carries `scope`.
         """
         found = []
         for rule, count, first in (
@@ -379,11 +379,11 @@ MOST_COVERED: Final = 1 << 26
 
 
 def coverage(atom: TileAtom, tiles: Sequence[Tree] | None = None) -> Coverage:
-    """Count how the tiles that a kernel loads cover the tensor.
+    """Count how often the tiles that a kernel loads cover each element of the tensor.
 
     Args:
-        tiles: numbers or coordinates of the tiles that are loaded, one for each load; they may lie out of range, as in
-            a drain loop. Default: every tile once.
+        tiles: the index or coordinate of each tile that is loaded, one per load; they may be out of range, as in a
+            drain loop. Default: every tile once.
     Raises:
         InvalidTypeError: the atom has no tiles, or `tiles` does not list tiles.
         InvalidValueError: the tensor has more than 2**26 elements.
@@ -442,7 +442,7 @@ FARTHEST_TILE: Final = 2**31 - 1
 
 
 def _indices(tile: Tree, sizes: list[int]) -> list[int]:
-    """The index of a tile in each tile mode. A number past the last tile lies past the end of the last mode."""
+    """Return the index of a tile in each tile mode. A number past the last tile is past the end of the last mode."""
     if isinstance(tile, tuple):
         flat = [expect_integer(n, "the coordinate of a tile", -FARTHEST_TILE, FARTHEST_TILE) for n in leaves(tile)]
         if len(flat) != len(sizes):
@@ -457,7 +457,7 @@ def _indices(tile: Tree, sizes: list[int]) -> list[int]:
 
 
 def check_smem_address(atom: TileAtom, address: int) -> list[Diagnostic]:
-    """The reasons why a tile can't begin at this address of shared memory; empty if it can.
+    """List the reasons why a tile can't begin at this shared-memory address; empty if it can.
 
     Args:
         atom: a TMA atom. address: bytes.
@@ -477,5 +477,5 @@ def check_smem_address(atom: TileAtom, address: int) -> list[Diagnostic]:
 
 
 def known(tree: Tree) -> Tree:
-    """Convert a public tree to plain ints."""
+    """Convert a tree of integers and `Int` leaves to plain ints."""
     return tuple([known(t) for t in tree]) if type(tree) is tuple else int(value_of(as_leaves(tree)))

@@ -1,8 +1,9 @@
 """Tensor maps (CUtensorMap): requests, their rules, and every bit of the 128 bytes.
 
-A request has the arguments of a map. `violations` lists the rules that it breaks, and `hazards` its harmful properties.
-`encode` returns the bytes, and `decode` returns the request of the bytes. Modes are innermost first, strides are in
-bytes. This package needs no driver and no GPU.
+A request holds the arguments from which a tensor map is encoded. `violations` lists the driver's rules that a request
+breaks, and `hazards` lists its legal but harmful properties. `encode` converts a request to bytes, and `decode`
+converts bytes to a request. Modes are innermost first, and strides are in bytes. This package needs no driver and no
+GPU.
 """
 
 from cute_py.deprecations import export_public

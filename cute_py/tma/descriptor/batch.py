@@ -1,8 +1,8 @@
-"""Many maps at once, vectorised: grouped GEMMs, ragged batches.
+"""Encode many tensor maps at once with numpy, for grouped GEMMs and ragged batches.
 
 The requests are columns: one array per field, with one row for all maps or one row per map. The functions that check
-and pack one map (`violations.map_judge`, `encode.packer`) accept columns as well. The reasons of a refusal come from
-`violations`, map by map.
+and pack one map (`violations.map_judge`, `encode.packer`) accept columns as well. If maps break rules, `violations`
+gives the reasons, map by map.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """`values[name]`: (1 or n,) int64 for a number, (1 or n, R) for a tuple."""
+    """The fields of n requests as arrays.
+
+    `values[name]` is int64, (1 or n,) for a field with one number and (1 or n, R) for a tuple field.
+    """
 
     kind: type[TensorMap]
     count: int
@@ -46,7 +49,7 @@ class Columns:
     values: Mapping[str, Any]
 
     def request(self, index: int) -> TensorMap:
-        """Map `index` as a single request."""
+        """Return the request of map `index`."""
         picked: dict[str, Any] = {}
         for name, column in self.values.items():
             row = column[index if len(column) > 1 else 0]
@@ -60,7 +63,7 @@ class Columns:
         return RequestForm(self.kind, tuple([self.values[name].shape[1] for name in self.kind.TUPLES]))
 
     def source(self, rows: slice = slice(None), *, plain: bool = True) -> SimpleNamespace:
-        """The fields for a function of `expressions`: (n,) for a number, R arrays of (n,) for a tuple.
+        """Return the fields as a function of `expressions` takes them: (n,) for a number, R arrays of (n,) for a tuple.
 
         With `plain`, a field that has one row for all maps is an integer, or R integers.
         """
@@ -74,11 +77,11 @@ class Columns:
 
 
 def columns(arrays: Mapping[str, Any]) -> Columns | tuple[TensorMap, ...]:
-    """Make columns from a mapping of field names to numbers, sequences or integer arrays.
+    """Make columns from a mapping of field names to integers, sequences of integers, or integer arrays.
 
-    A number field is a number or (n,); a tuple field is (R,) or (n, R), strides and corners with their own lengths.
-    A field with one row applies to all maps. The kind is inferred from the names, or given as `kind`. If a number does
-    not fit in int64, the function returns the requests instead of columns.
+    A scalar field is an integer or (n,). A tuple field is (R,) or (n, R); strides and corners are shorter, as in a
+    request. A field with one row applies to all maps. The kind of map is inferred from the names, or given as `kind`.
+    If an integer does not fit in int64, the function returns the requests instead of columns.
 
     Raises:
         InvalidValueError: a name is unknown or missing, or the lengths do not agree.
@@ -131,7 +134,7 @@ def _fits(array: NDArray[numpy.int64]) -> bool:
 
 
 def columns_of(requests: tuple[TensorMap, ...]) -> Columns | None:
-    """Make columns of requests that share kind, rank and lengths; None if they differ, or if one has a residue."""
+    """Make columns from requests with equal kind and lengths; None if these differ or a request has a residue."""
     first = requests[0]
     kind = type(first)
     if not isinstance(first, TensorMap):
@@ -152,7 +155,7 @@ def columns_of(requests: tuple[TensorMap, ...]) -> Columns | None:
 
 
 def broken_rows(table: Columns, gpu: Architecture) -> NDArray[numpy.bool_]:
-    """Find the maps that break a rule or need unknown bits, as an (n,) bool array."""
+    """Return an (n,) bool array that marks the maps that break a rule or need unknown bits."""
     broken = numpy.ones(table.count, numpy.bool_)
     if table.form != legal_form(table.kind, table.rank) or not has_legal_rank(table.kind, table.rank):
         return broken
@@ -180,15 +183,15 @@ def encode_many(arrays: Mapping[str, Any] | Iterable[TensorMap], *, arch: str = 
 
     Args:
         arrays: a mapping of field names to values, for maps of one kind and rank, or a sequence of requests of any
-            kind, one per map. In a mapping, a number field is a number or (n,), and a tuple field is (R,) or (n, R).
+            kind, one per map. In a mapping, a scalar field is an integer or (n,), and a tuple field is (R,) or (n, R).
             Values are numpy arrays or sequences of integers, in the units of the requests. Optional fields may be
             omitted.
         arch: the GPU whose limits apply.
     Returns:
         (n, 128) uint8.
     Raises:
-        TmaLimitError: some maps break rules; `.violations` has the rules that the first illegal maps break, and the
-            text gives the numbers of these maps.
+        TmaLimitError: some maps break rules; `.violations` lists the rules that the first illegal maps break, and the
+            message gives the indices of these maps.
         UnknownFactError: as `encode`.
         InvalidTypeError, InvalidValueError: a value is not an integer, or names or lengths do not fit.
 
@@ -232,9 +235,9 @@ _INT: Final = frozenset((int,))
 
 
 def _few(arrays: Mapping[str, Any]) -> list[TensorMap] | None:  # noqa: C901 - each kind of value is a case
-    """The requests of at most `FEW` maps with plain fields; None for any other input, which `columns` judges.
+    """Return the requests of at most `FEW` maps with plain fields; None for any other input, which `columns` handles.
 
-    A plain field is an integer, a tuple of integers, or an array of integers; enums are given by number.
+    A plain field is an integer, a tuple of integers, or an integer array; enum fields are given by number.
     """
     try:
         kind = expected_kind(arrays, "names of fields", arrays.keys())
@@ -284,7 +287,7 @@ def _few(arrays: Mapping[str, Any]) -> list[TensorMap] | None:  # noqa: C901 - e
 
 
 def _assembled(table: Columns, arch: str) -> NDArray[numpy.uint8]:
-    """The bytes of all maps of a table, column by column."""
+    """Return the bytes of all maps, computed column by column."""
     _refuse_illegal(table, arch)
     numbers, positions, widths = packer(table.form, strict=False)
     maps = numpy.zeros((table.count, f.MAP_BYTES), numpy.uint8)
@@ -298,7 +301,7 @@ def _assembled(table: Columns, arch: str) -> NDArray[numpy.uint8]:
 
 
 def _refuse_illegal(table: Columns, arch: str) -> None:
-    """Raise an error for the maps that `broken_rows` finds, with the messages of `violations`."""
+    """Raise one error for the maps that `broken_rows` marks, with the messages of `violations`."""
     bad = numpy.flatnonzero(broken_rows(table, architecture(arch)))
     if len(bad) == 0:
         return

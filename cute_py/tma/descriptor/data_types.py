@@ -1,8 +1,8 @@
-"""The enums of a tensor map, with the driver's numbers: element formats, interleave, swizzle, L2 promotion and fill.
+"""The enums of a tensor map with the driver's values: element format, interleave, swizzle, L2 promotion and fill.
 
-Element formats have two numberings, which must not be mixed. `TensorMapDataType` holds the numbers of the driver's
-`CUtensorMapDataType`. The four bits in the descriptor hold other numbers (`FormatRow.code`). The two tf32 formats have
-the codes of float32 and float32_ftz, and set one more bit.
+Element formats have two numberings, which must not be mixed. `TensorMapDataType` has the values of the driver's
+`CUtensorMapDataType`. The four format bits of the descriptor contain other values (`FormatRow.code`). The two tf32
+formats have the codes of float32 and float32_ftz, and set one more bit.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ CUDA_H: Final = "CUDA 13.0 driver API, Tensor Map Object Management"
 
 
 class _Named(NamedEnum, IntEnum):
-    """A number whose repr is its name, so that the repr of a request evaluates back."""
+    """An IntEnum whose repr is its qualified name, so that `eval` of a request's repr returns the request."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}.{self.name}"
 
     @classmethod
     def _missing_(cls, value: DTypeLike) -> Self:  # type: ignore[override]
-        """Find a member by any of its names, as the fields of a request accept them.
+        """Find a member by any of the names that a request accepts.
 
         >>> TensorMapSwizzle("128B"), TensorMapDataType("bf16")
         (TensorMapSwizzle.B128, TensorMapDataType.BFLOAT16)
@@ -39,7 +39,7 @@ class _Named(NamedEnum, IntEnum):
 
 
 class TensorMapDataType(_Named):
-    """Element format of the tensor, numbered as the driver's `CUtensorMapDataType`.
+    """Element format of the tensor, with the values of the driver's `CUtensorMapDataType`.
 
     The last three exist from sm_100 on. Their bits in a descriptor are unknown (`cute_py.tma.descriptor.limits`).
 
@@ -130,7 +130,7 @@ class Im2ColWideMode(_Named):
 
 @record
 class FormatRow:
-    """One element format: its name in the driver, and its bits in the descriptor.
+    """One element format: its name in the driver, its width, and its bits in the descriptor.
 
     >>> FORMATS[TensorMapDataType.FLOAT16].bits
     16
@@ -150,7 +150,7 @@ class FormatRow:
 
     @property
     def bytes(self) -> int:
-        """Width of one element in bytes (whole for every format whose code is known).
+        """Width of one element in bytes (an integer for every format whose code is known).
 
         >>> format_row(TensorMapDataType.BFLOAT16).bytes
         2
@@ -191,7 +191,7 @@ UNSIGNED: Final = {size: TensorMapDataType[f"UINT{8 * size}"] for size in (1, 2,
 
 
 def format_row(data_type: int) -> FormatRow:
-    """Return the row of a format, from the enum or the driver's number.
+    """Return the table row of a format, from the enum or the driver's number.
 
     Raises:
         InvalidValueError: the number is not in the driver's enum.
@@ -209,13 +209,13 @@ _NATURAL: Final = {name: row.data_type for row in reversed(FORMATS) if row.code 
 
 
 def format_of(dtype: DTypeLike) -> TensorMapDataType:
-    """Return the format that moves elements of a type unchanged (tfloat32 is rounded).
+    """Return the format that moves elements of a type unchanged, except that tfloat32 rounds them.
 
     Args:
         dtype: a numpy or ml_dtypes type, a `DType`, or a name.
     Raises:
         InvalidValueError: no format with known bits moves this type.
-        InvalidTypeError: the object is not a type.
+        InvalidTypeError: the object is not an element type.
 
     >>> format_of("float32"), format_of("float8_e4m3fn"), format_of("int16")
     (TensorMapDataType.FLOAT32, TensorMapDataType.UINT8, TensorMapDataType.UINT16)
@@ -243,7 +243,7 @@ _FAMILIES: Final = {
 
 
 def member_named(kind: type[_E], value: DTypeLike) -> _E | None:
-    """Find the member of an enum by any of its names, or a format by an element type; None if the name is unknown.
+    """Return the enum member with this name, or the format of an element type; None if the name is unknown.
 
     >>> member_named(TensorMapSwizzle, "SWIZZLE_128B"), member_named(TensorMapDataType, "bf16")
     (TensorMapSwizzle.B128, TensorMapDataType.BFLOAT16)

@@ -1,4 +1,4 @@
-"""Decode the bytes of a tensor map to a request, without loss."""
+"""Decode the bytes of a tensor map to a request, without loss of information."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OOB: Final = tuple(OobFill)
 
 
 def _format_of(code: int, tf32: int) -> tuple[TensorMapDataType | None, int, int]:
-    """Return the format of a code and the tf32 bit, its bytes per element, and the bits that belong to no format."""
+    """Return the format of a code and tf32 bit, its bytes per element, and the bits that belong to no format."""
     found = CODE_TO_FORMAT.get((code, tf32))
     if found is not None:
         return found, FORMATS[found].bits >> 3, 0
@@ -46,7 +46,7 @@ _GPU: Final = architecture("sm_90a")
 
 
 def signed_corners(bits: int, rank: int) -> tuple[int, ...]:
-    """Read the corners of a map of this rank from its low 16 bits: two's complement numbers, W in the lowest bits.
+    """Decode the corners of a map of this rank from 16 bits: two's complement integers, W in the lowest bits.
 
     >>> signed_corners(0xFEFF, 4)
     (-1, -2)
@@ -61,13 +61,13 @@ def signed_corners(bits: int, rank: int) -> tuple[int, ...]:
 def decode(data: MapSource) -> TensorMapTiled | TensorMapIm2col:
     """Decode a tensor map to the request that it was encoded from.
 
-    The one exception is an im2col-wide map. It has no bit of its own, so it decodes as im2col, and `.as_wide(mode)`
-    converts it. `.residue` keeps bits without a field, unknown values of fields, and the fact that a map breaks rules,
-    so that `encode` returns the same 128 bytes in each case. If only 64 bytes are given, `decode` assumes the
-    upper half that the driver writes.
+    The one exception is an im2col-wide map. No bit distinguishes it from an im2col map, so it decodes as im2col, and
+    `.as_wide(mode)` converts it. `.residue` records bits without a field, unknown values of fields, and that the map
+    breaks rules, so that `encode` returns the same 128 bytes in each case. If only 64 bytes are given, `decode` assumes
+    the upper half that the driver would write.
 
-    A rank above 5 is read as 5, and an unknown element format as `data_type=None`. Both are in the residue, and
-    `violations` names them.
+    A rank above 5 is decoded as 5, and an unknown element format as `data_type=None`. Both are recorded in the residue,
+    and `violations` reports them.
 
     Args:
         data: 64 or 128 bytes, or any other source that `read_map` accepts.

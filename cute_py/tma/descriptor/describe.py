@@ -1,11 +1,11 @@
 """Describe a tensor map as text, in four views.
 
-The summary has the fields with units, the tensor and the box as layouts in CuTe's notation (in elements), the bytes of
-a copy, broken rules and warnings. "fields" shows every bit field with its position.
+The view "summary" has the fields with units, the tensor and the box as layouts in CuTe's notation (in elements), the
+bytes of one copy, broken rules and warnings. The view "fields" shows every bit field with its position.
 
-The two other views come from the reference pages. The TMA Atoms pages describe a map by eleven fields. The emission
-pages describe it by eight named 64-bit slots, as a kernel that rewrites maps sees it. `fields.FIELDS` has the measured
-bits. Each row lists the differences between the view and the measurement.
+The other two views follow the reference pages. The TMA Atoms pages describe a map by eleven fields. The emission pages
+describe it by eight named 64-bit slots, as a kernel that rewrites maps sees it. Each row of these views also gives its
+differences from the measured bits, which are in `fields.FIELDS`.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ __all__ = ["LogicalSlot", "SLOTS", "describe", "logical_slots", "seed_fields"]
 
 
 def strided_text(shape: tuple[int, ...], sizes: tuple[int, ...], width: int) -> str:
-    """Write a layout of run-time numbers in CuTe's notation, innermost mode first and also in row-major order.
+    """Format a layout in CuTe's notation, innermost mode first and also in row-major order.
 
-    `sizes` are its strides in bytes. They are shown in elements of `width` bytes, or in bytes if `width` is 0 or does
-    not divide one of them.
+    `sizes` are the strides in bytes. The text has them in elements of `width` bytes, or in bytes if `width` is 0 or
+    does not divide one of the strides.
 
     >>> strided_text((64, 128), (2, 128), 2), strided_text((8,), (2,), 0)
     ('(64,128):(1,64), row-major (128,64):(64,1), elements', '(8):(2) bytes')
@@ -62,10 +62,11 @@ def strided_text(shape: tuple[int, ...], sizes: tuple[int, ...], width: int) -> 
 
 
 def box_layout(request: TensorMap) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the shape and the strides of the box in shared memory, innermost mode first; strides are in bytes.
+    """Return the shape, and the strides in bytes, of the box in shared memory, innermost mode first.
 
-    The shape counts visited elements (divided by the element strides), and the row pitch is at least the swizzle's
-    span. The swizzle then permutes bytes. With interleave, mode 0 counts channel slices.
+    The shape counts the elements that are copied (the box divided by the element strides), and the row pitch is at
+    least the swizzle's span. The strides do not include the permutation of bytes by the swizzle. With interleave, mode
+    0 counts channel slices.
 
     Raises:
         UnknownFactError: the format was not measured.
@@ -90,7 +91,7 @@ def box_layout(request: TensorMap) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class SlotRow:
-    """One slot of the view, and how the measured bits differ from it."""
+    """One row of the eight-slot view, with the differences of the measured bits from it."""
 
     name: str
     meaning: str
@@ -105,7 +106,7 @@ class SlotRow:
 
 
 def _host(name: str, meaning: str, measured: str) -> SlotRow:
-    """A slot that only the host writes."""
+    """Make the row of a slot that only the host writes."""
     return SlotRow(name, meaning, False, "", "", measured)
 
 
@@ -154,9 +155,10 @@ SLOTS: Final[tuple[SlotRow, ...]] = (
 
 @record
 class LogicalSlot:
-    """One slot of the eight-slot view, filled from a map.
+    """One slot of the eight-slot view, with values from a map.
 
-    `lanes` are the logical values, which a replacement of lane i would set, not the 64 bits at `offset`.
+    `lanes` are (label, value) pairs with the logical values of the slot, for example a size in elements. A
+    replacement of lane i would set value i. They are not the 64 bits at `offset`.
 
     >>> from cute_py.tma.descriptor import TensorMapTiled, encode, logical_slots
     >>> data = encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, 8)))
@@ -179,15 +181,15 @@ class LogicalSlot:
 
 
 def logical_slots(data: MapSource, rank: int | None = None) -> list[LogicalSlot]:
-    """Return the eight-slot view of a map.
+    """Return the eight-slot view of a map, as the emission reference pages describe it.
 
-    The view does not store a rank, because the operation that uses the map carries it. This function uses `rank`, or
-    the map's own rank if `rank` is None.
+    The view has no slot for the rank, because the instruction that uses the map states it. This function uses `rank`,
+    or the map's own rank if `rank` is None.
 
     Args:
         data: any source that `read_map` accepts. rank: the number of lanes to show, 1..5.
     Returns:
-        eight slots, 8 bytes apart; `.measured` describes where the measured bits of each slot lie.
+        eight slots, 8 bytes apart; `.measured` gives the measured position of the bits of each slot.
     Raises:
         InvalidValueError: the rank is outside 1..5, or above the rank of the map.
         As `read_map`.
@@ -225,7 +227,7 @@ def logical_slots(data: MapSource, rank: int | None = None) -> list[LogicalSlot]
 
 @dataclass(frozen=True, slots=True)
 class ViewField:
-    """One of the eleven fields of the older view."""
+    """One of the eleven fields by which the TMA Atoms reference pages describe a map."""
 
     name: str
     value: str
@@ -234,7 +236,9 @@ class ViewField:
 
 
 def seed_fields(data: MapSource) -> list[ViewField]:
-    """Return the eleven fields of the TMA Atoms reference pages, filled from a map. A device may change three of them.
+    """Return the eleven fields of the TMA Atoms reference pages, with values from a map.
+
+    A device may change three of them.
 
     Args:
         data: any source that `read_map` accepts.
@@ -286,7 +290,7 @@ def describe(what: TensorMap | HasRequest | MapSource, view: View = "summary", *
             reference pages; "slots": the eight logical slots of the emission pages.
         arch: the GPU whose limits apply.
     Returns:
-        lines of text, without a newline at the end. The summary ends with the properties that were judged and those
+        lines of text, without a newline at the end. The summary ends with the properties that were checked and those
         that were not.
     Raises:
         InvalidValueError: the view is unknown.

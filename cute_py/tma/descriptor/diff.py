@@ -1,4 +1,4 @@
-"""The bit fields of a map as rows, and the difference of two maps: field by field, and bit by bit."""
+"""List the bit fields of a map, and compare two maps field by field and bit by bit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["FieldDifference", "FieldValue", "MapDifference", "diff", "field_tabl
 
 @record
 class FieldValue:
-    """One row of a map's table: place, value, meaning.
+    """One bit field of a map: its position, value and meaning.
 
     >>> from cute_py.tma.descriptor import TensorMapTiled, encode
     >>> data = encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, 8)))
@@ -36,13 +36,13 @@ class FieldValue:
 
     @property
     def where(self) -> str:
-        """Word and bits, as 'w1[7:10]'."""
+        """The word and bits of the field, as 'w1[7:10]'."""
         end = self.shift + self.width - 1
         return f"w{self.word}[{self.shift}]" if self.width == 1 else f"w{self.word}[{self.shift}:{end}]"
 
 
 def field_table(data: MapSource) -> list[FieldValue]:
-    """List the fields of a map as rows, lowest bit first. Words with bits that have no field end the table.
+    """List the bit fields of a map, lowest bit first. Words with set bits outside all fields come last.
 
     Args:
         data: any source that `read_map` accepts.
@@ -90,7 +90,7 @@ def _meaning(row: f.BitField, raw: int, bits: int, rank: int) -> tuple[int, str]
 
 @record
 class FieldDifference:
-    """One field that differs between two maps. A value is None if a map of that kind and rank lacks the field.
+    """One field that differs between two maps. A value is None if its map has no such field.
 
     >>> from cute_py.tma.descriptor import TensorMapTiled, diff, encode
     >>> one, other = (encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, rows))) for rows in (8, 16))
@@ -115,9 +115,10 @@ class FieldDifference:
 
 @record
 class MapDifference:
-    """Differences between two maps. The object is true if there are any.
+    """The differences between two maps. The object is true if there are any.
 
-    `bits` has the (word, bit) of each differing bit, lowest first. `compared` is the number of bytes that both have.
+    `bits` has the (word, bit) of each differing bit, lowest first. `compared` is the number of bytes that were
+    compared.
 
     >>> from cute_py.tma.descriptor import TensorMapTiled, diff, encode
     >>> one, other = (encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, rows))) for rows in (8, 16))
@@ -138,7 +139,7 @@ class MapDifference:
 
     @property
     def same_copies(self) -> bool:
-        """Whether the hardware treats both maps alike: they differ only in bits that the hardware does not read."""
+        """Whether the hardware treats both maps alike, because they differ only in bits that it does not read."""
         return all(word >= f.PAYLOAD_BYTES // 8 for word, _ in self.bits)
 
     def __str__(self) -> str:
@@ -156,7 +157,7 @@ class MapDifference:
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Write ascending numbers as text; three or more neighbours become a range.
+    """Format ascending integers as a string; three or more consecutive integers become a range.
 
     >>> ranges([3, 5, 6, 8, 9, 10, 63])
     '3, 5, 6, 8-10, 63'
@@ -171,7 +172,7 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 def diff(a: MapSource, b: MapSource) -> MapDifference:
-    """Compare two maps, over 64 bytes if one of them has only 64.
+    """Compare two maps. If one of them has only 64 bytes, compare 64 bytes.
 
     Args:
         a, b: requests, or any sources that `read_map` accepts.

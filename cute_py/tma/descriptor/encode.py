@@ -1,8 +1,8 @@
-"""Encode a request to the 128 bytes that the driver writes: the fields, and two notes of the driver in the upper half.
+"""Encode a request to the 128 bytes that the driver writes: the bit fields, and two notes in the upper half.
 
-The hardware does not read the notes. Some driver versions write other bits; `QUIRKS` has the name, condition and source
-of each deviation. `encode` writes none of the deviations. `replace.repaired` applies the known remedies to a map that
-such a driver wrote.
+The hardware does not read the notes. Some driver versions write different bits; `QUIRKS` has the name, condition and
+source of each deviation. `encode` does not reproduce the deviations. `replace.repaired` applies the known remedies to a
+map that such a driver wrote.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ _LAST_KNOWN_FORMAT: Final = int(TensorMapDataType.TFLOAT32_FTZ)
 
 
 def note_box_bytes(request: TensorMap) -> int:
-    """Return word 8: the driver's note of the bytes of the box.
+    """Return word 8 of a map, in which the driver notes the number of bytes of the box.
 
-    The note is element bytes times floor(box / element stride) over all modes; for im2col, times channels and pixels.
-    It differs from the bytes that the hardware delivers with interleave, and if an element stride does not divide the
-    box (`cute_py.tma.descriptor.transfer`). It is 0 if the element format is not known.
+    The note is the element size times the product of floor(box / element stride) over all modes; for im2col, the
+    element size times channels times pixels. With interleave, or if an element stride does not divide the box, the
+    hardware delivers another number of bytes (`cute_py.tma.descriptor.transfer`). The note is 0 if the element format
+    is not known.
 
     Returns:
         bytes.
@@ -56,12 +57,12 @@ Packer: TypeAlias = "tuple[Callable[..., tuple[Any, ...]], tuple[int, ...], tupl
 
 @functools.lru_cache(maxsize=64)
 def packer(form: RequestForm, *, strict: bool, judged: bool = False) -> Packer:
-    """Return (function, positions, widths).
+    """Compile the function that packs requests of a form: return (function, positions, widths).
 
-    The function takes a source and its data type. It returns the numbers that a map holds at these bit positions, 32 or
-    64 bits each, lowest first; all other bits are 0. For columns, a number may be an array with one number per map.
-    With `judged`, which only accepts requests, the function also takes the bytes of shared memory, and returns None for
-    a request that breaks a rule.
+    The function takes a request or columns, and the data type. It returns the integers of a map at these bit positions,
+    with these widths of 32 or 64 bits, lowest first; all other bits are 0. For columns, an integer may be an array with
+    one value per map. With `judged`, the source must be a request; the function then also takes the bytes of shared
+    memory of the GPU, and returns None for a request that breaks a rule.
     """
     rank = form.length["rank"]
     parts: dict[int, list[str]] = {}
@@ -81,7 +82,7 @@ def packer(form: RequestForm, *, strict: bool, judged: bool = False) -> Packer:
 
 
 def _stored(form: RequestForm, row: f.BitField) -> Iterator[tuple[str, int]]:
-    """(expression, position of its lowest bit) of a field; the field of corners has one pair per corner."""
+    """Yield (expression, position of its lowest bit) for a field; a field of corners has one pair per corner."""
     if row.value not in ("lower", "upper"):
         yield row.value, row.position
         return
@@ -96,7 +97,7 @@ _JUDGED_PACKERS: Final[dict[tuple[type[TensorMap], int], Compiled]] = {}
 
 
 def _compiled(kind: type[TensorMap], rank: int, *, judged: bool = False) -> Compiled:
-    """Return the function of `packer`, and the function that packs its numbers into 128 bytes."""
+    """Return the function of `packer`, and the function that packs its integers into 128 bytes."""
     numbers, positions, widths = packer(legal_form(kind, rank), strict=True, judged=judged)
     text, end = "<", 0
     for position, width in zip(positions, widths, strict=True):
@@ -136,7 +137,7 @@ def legal_map(request: TensorMap, gpu: Architecture) -> bytes | None:
 
 
 def pack(request: TensorMap) -> int:
-    """Return `map_bytes` as one 1024-bit number, bit 0 first."""
+    """Return `map_bytes` as one little-endian 1024-bit integer."""
     return int.from_bytes(map_bytes(request), "little")
 
 
@@ -158,7 +159,9 @@ def extent_bytes(request: TensorMap) -> int:
 
 @record
 class Quirk:
-    """One deviation: drivers of the versions in `drivers` may set `mask` in `word`. The known remedy is to clear it.
+    """One deviation of the driver.
+
+    Versions in the range `drivers` may set the bits `mask` of word `word`. The known remedy is to clear these bits.
 
     >>> [one.name for one in QUIRKS]
     ['bit 85']
@@ -194,7 +197,7 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
 
 
 def clear_mask(request: TensorMap, driver: int) -> int:
-    """Return ones on the bits, in the whole map, that the remedies for this driver clear.
+    """Return the 1024-bit mask of the bits that the remedies for this driver clear.
 
     Args:
         driver: the version that cuDriverGetVersion returns: 13000 is CUDA 13.0.
@@ -211,13 +214,13 @@ def clear_mask(request: TensorMap, driver: int) -> int:
 def encode(request: TensorMap | HasRequest, *, driver: int | None = None, arch: str = "sm_90a") -> bytes:
     """Encode a request to the 128 bytes of a tensor map, as the driver writes them.
 
-    In memory the map must be aligned to 128 bytes (64 before CUDA 13). A request that was decoded, and not changed
-    since, encodes to the original map, even if the map breaks rules.
+    In memory, the map must be aligned to 128 bytes (64 before CUDA 13). A request that was decoded and not changed
+    encodes to the original map, even if the map breaks rules.
 
     Args:
         request: a request, or an object that holds one (an atom, a descriptor or an operation of the reference pages).
         driver: the version of the driver that the map is for (13000 is CUDA 13.0). The remedies for its deviations
-            (`QUIRKS`) are applied to bits that come from a decoded map. None: no remedy is applied.
+            (`QUIRKS`) are applied to the bits of a decoded map. None: no remedy is applied.
         arch: the GPU whose limits apply.
     Raises:
         TmaLimitError: the request breaks rules; `.violations` lists all of them.
@@ -251,7 +254,7 @@ def encode(request: TensorMap | HasRequest, *, driver: int | None = None, arch: 
 
 
 def _as_found(request: TensorMap) -> int | None:
-    """The bits of the map that a request was decoded from; None if it was not decoded, or was changed since."""
+    """Return the bits of the map that a request was decoded from; None if it was not decoded, or was changed since."""
     residue = request.residue
     if residue is None or residue.fields != request.field_values():
         return None

@@ -1,10 +1,10 @@
-"""Compile the expressions of the tables of rules and bits, over the fields of a request, to functions.
+"""Compile the expressions in the tables of rules and of bit fields to Python functions of a request.
 
-`violations.CHECKS` states that `box_dim[i]` must keep the rule 'box', and `fields.FIELDS` that bits 24-31 hold
-`box_dim[i] - 1`. A `RequestForm` is a kind of map and the lengths of its tuples. It fixes the number of values of `i`,
-and `RequestForm.function` compiles an expression to a Python function of a request. The same function accepts columns,
-an object whose fields are integers or arrays with one integer per map. One row of a table therefore applies to one map
-and to many.
+For example, `violations.CHECKS` states that `box_dim[i]` must satisfy the rule 'box', and `fields.FIELDS` states that
+bits 24-31 contain `box_dim[i] - 1`. A `RequestForm` is a kind of map and the lengths of its tuple fields. It determines
+the values of `i`, and `RequestForm.function` compiles an expression to a Python function of a request. The same
+function accepts columns: an object whose fields are integers, or arrays with one integer per map. One row of a table
+therefore applies to a single map and to many.
 
 Names in an expression, besides the fields of the request:
 
@@ -12,9 +12,9 @@ Names in an expression, besides the fields of the request:
     bits            bits of one element
     strided         False if all element strides are 1, as in nearly every map; a function for columns does not test it
     row             elements of one row of the box
-    row_bits        its bits
+    row_bits        bits of such a row
     box_size        elements of the box, as the driver counts them: element strides divide each edge, rounded down
-    box_bits        their bits
+    box_bits        bits of these elements
     lower, upper    corners of an im2col map, W first; an im2col-wide map has one of each
     first           the innermost spatial mode of an im2col map: 0 with interleave, 1 without
     spatial         sizes of the spatial modes
@@ -54,7 +54,11 @@ unknown format (-1). The swizzles from 4 on permute larger chunks within the sam
 
 
 class Lookup:
-    """A table that accepts any integer, and arrays of integers. Integers beyond the table select its last entry."""
+    """A lookup table indexed by any integer or integer array.
+
+    An integer outside the table selects its last entry. So does an array's entry beyond the end; an array's entry below
+    0 selects the first one.
+    """
 
     def __init__(self, entries: Sequence[int]) -> None:
         self.entries = entries
@@ -66,14 +70,17 @@ class Lookup:
 
 
 def edge_visits(edge: Value, step: Value) -> Value:
-    """Count the elements of an edge that a stride visits; an illegal stride of 0 or less is ignored."""
+    """Count the elements of a box edge that an element stride visits, rounded down.
+
+    A stride below 1, which is illegal, raises no error here.
+    """
     if isinstance(step, int):
         return edge // step if step > 0 else 1
     return edge // numpy.maximum(step, 1)
 
 
 def low_32(text: str) -> str:
-    """The expression of the low 32 bits of a number, with a sign."""
+    """Return an expression for the low 32 bits of an expression as a signed integer."""
     return f"({text} + 0x80000000 & 0xFFFFFFFF) - 0x80000000"
 
 
@@ -85,7 +92,7 @@ _INDEX: Final = re.compile(r"\b(\w+)\[(?:(i)(?: \+ (\d))?|(\d))\]")
 
 
 def instantiated(text: str, i: int = 0) -> str:
-    """Fill the index into an expression: each entry of a tuple is a separate variable.
+    """Replace the index `i` in an expression by a number; each entry of a tuple is a separate variable.
 
     >>> instantiated("global_dim[i + 1] - BITS[data_type]", 2)
     'global_dim_3 - BITS[data_type]'
@@ -96,7 +103,7 @@ def instantiated(text: str, i: int = 0) -> str:
 
 @record
 class RequestForm:
-    """The form for which an expression is instantiated: the kind of a map and the length of each of its tuples."""
+    """The form for which an expression is compiled: the kind of map and the length of each tuple field."""
 
     kind: type[TensorMap]
     lengths: tuple[int, ...]
@@ -104,26 +111,26 @@ class RequestForm:
 
     @classmethod
     def of(cls, request: TensorMap) -> RequestForm:
-        """The form of a request, legal or not."""
+        """Return the form of a request, legal or not."""
         return RequestForm(type(request), tuple([len(getattr(request, name)) for name in request.TUPLES]))
 
     @property
     def tiled(self) -> bool:
-        """Whether the map has boxes, not im2col."""
+        """Whether the map is tiled, not im2col."""
         return self.kind is TensorMapTiled
 
     @property
     def length(self) -> Mapping[str, int]:
-        """Map the name of a tuple to its length, including the corners and spatial modes."""
+        """The length of each tuple by name, including the corners and the spatial modes."""
         return _lengths(self)
 
     @property
     def corner_bounds(self) -> tuple[int, int]:
-        """The smallest and the largest corner."""
+        """The smallest and the largest legal corner."""
         return CORNER_BOUNDS.get(self.length["rank"], CORNER_BOUNDS[3])
 
     def variables(self, strict: bool = False) -> list[str]:
-        """Statements that give each name of an expression its value, from the fields of `source`."""
+        """Return the statements that assign each name of an expression its value from the fields of `source`."""
         length, lines = self.length, []
         for name in self.kind.FIELDS:
             if name == "data_type":  # an argument of the function: it may be None
@@ -187,7 +194,7 @@ def _lengths(form: RequestForm) -> Mapping[str, int]:
 
 
 def legal_form(kind: type[TensorMap], rank: int) -> RequestForm:
-    """The form of a map of `rank` modes with tuples of the correct lengths."""
+    """Return the form of a map of `rank` modes with tuples of the correct lengths."""
     of_corners = max(rank - 2, 0)
     wanted = {"global_strides": rank - 1, "pixel_box_lower_corner": of_corners, "pixel_box_upper_corner": of_corners}
     return RequestForm(kind, tuple([wanted.get(name, rank) for name in kind.TUPLES]))
@@ -199,7 +206,7 @@ def _evaluator(form: RequestForm, text: str) -> Callable[[Any, int], int]:
 
 
 def request_value(request: TensorMap, text: str) -> int:
-    """Evaluate an expression for any request.
+    """Evaluate an expression for any request, legal or not.
 
     >>> request_value(TensorMapTiled(7, 0, (64, 64), (256,), (16, 9), (1, 2)), "(bits // 8) * box_size")
     256

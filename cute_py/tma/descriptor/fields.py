@@ -1,4 +1,4 @@
-"""The bits of a CUtensorMap: one row per field.
+"""The bit fields of a CUtensorMap, one table row per field.
 
 A map is 128 bytes, sixteen little-endian words of 64 bits, aligned to 128 bytes (64 before CUDA 13). The hardware
 reads words 0 to 7, the payload. Words 8 and 9 are notes of the driver; words 10 to 15 are 0. Bit positions are counted
@@ -36,7 +36,7 @@ def expect_bits(bits: Any) -> int:
 
     Raises:
         InvalidTypeError: the value is not an integer.
-        InvalidValueError: it has more bits than a map.
+        InvalidValueError: the value has more bits than a map.
     """
     if not is_integer(bits):
         raise InvalidTypeError(f"the bits of a map must be an integer, got {type(bits).__name__} {given(bits)}")
@@ -87,16 +87,16 @@ class BitField:
 
     @property
     def mask(self) -> int:
-        """Ones on the field's bits, in the whole map."""
+        """Mask of the field's bits in the whole map."""
         return ((1 << self.width) - 1) << self.position
 
     def read(self, bits: int) -> int:
-        """The raw value, from the map as one little-endian integer."""
+        """Return the raw value of the field, from a map as one little-endian integer."""
         return (expect_bits(bits) >> self.position) & ((1 << self.width) - 1)
 
     @property
     def label(self) -> str:
-        """Name with its mode.
+        """The name of the field, with its mode.
 
         >>> field("global_dim", 2).label, field("rank").label
         ('global_dim[2]', 'rank')
@@ -173,7 +173,7 @@ _BY_NAME: Final = {(row.name, row.mode): row for row in FIELDS}
 
 
 def field(name: str, mode: int | None = None) -> BitField:
-    """Return the row of a field; `mode` selects one of the fields that exist for each mode.
+    """Return the table row of a field; `mode` selects one of the fields that exist once per mode.
 
     Raises:
         InvalidValueError: the field does not exist.
@@ -215,7 +215,7 @@ def live_fields(im2col: bool, rank: int) -> tuple[BitField, ...]:
 
 
 def field_mask(im2col: bool, rank: int) -> int:
-    """Return ones on every bit that has a meaning in a map of this kind and rank; other bits are reserved or unused.
+    """Return the mask of the bits with a meaning in a map of this kind and rank; others are reserved or unused.
 
     >>> hex(~field_mask(False, 5) >> 64 & 0xFFFFFFFF)
     '0xfff8000e'

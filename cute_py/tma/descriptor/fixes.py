@@ -1,8 +1,8 @@
-"""Find changes that repair a refused request, and try each change.
+"""Find changes that repair a refused request, and check each change before it is suggested.
 
-This module changes the arguments of a map. `tma.atom.make` changes the arguments of an atom.
+This module changes the arguments of a tensor map. `tma.atom.make` finds changes of the arguments of an atom.
 
-`REPAIRS` has the change for each rule of `limits.RULES` that a change of the numbers can repair.
+`REPAIRS` has a repair for each rule of `limits.RULES` that other values of the fields can satisfy.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _T = TypeVar("_T")
 
 
 def first_that_work(candidates: Iterable[_T], works: Callable[[_T], bool], most: int) -> list[_T]:
-    """Return the first `most` candidates that work. Candidates are made and tried one by one."""
+    """Return the first `most` candidates for which `works` is true. Candidates are made and tried one by one."""
     return list(itertools.islice(filter(works, candidates), most))
 
 
 def refuse_request(request: TensorMap, found: Sequence[Diagnostic], arch: str) -> NoReturn:
-    """Raise one TmaLimitError that lists all of `found`."""
+    """Raise one TmaLimitError that lists all broken rules in `found`, with a change that repairs them if possible."""
     function = FUNCTIONS[request.KIND]
     works = next((text for text, changed in find_changes(request) if not violations(changed, arch=arch)), None)
     hint = f"this change makes the request legal: {works}" if works is not None else None
@@ -46,10 +46,11 @@ def _up(number: int, grain: int) -> int:
 
 
 def find_changes(request: TensorMap) -> list[tuple[str, TensorMap]]:
-    """List pairs (text, changed request) of changes that were tried: the changed request breaks no rule.
+    """List changes that make a request legal, as (description, changed request).
 
-    Each rule has its own repairs. A change applies one repair for every broken rule, and the smallest change comes
-    first.
+    Each changed request was checked and breaks no rule.
+
+    Each rule has its own repairs. A change applies one repair per broken rule, and the smallest change comes first.
 
     >>> find_changes(TensorMapTiled(6, 4096, (1001, 64), (2002,), (64, 64), swizzle=3))[0][0]
     'globalStrides (2002,) -> (2016,) bytes: pad each row to 1008 elements'
@@ -60,7 +61,7 @@ def find_changes(request: TensorMap) -> list[tuple[str, TensorMap]]:
 
 
 def _mended(request: TensorMap, choice: int) -> tuple[str, TensorMap]:
-    """Apply repairs one after the other, and return their texts and the repaired request."""
+    """Apply repairs until no broken rule has one, and return their descriptions and the changed request."""
     texts = []
     for _ in range(40):  # a repair may uncover another broken rule
         repair = next((r for d in violations(request) if (r := _repair(request, d, choice)) is not None), None)
@@ -76,13 +77,13 @@ def _replaced(values: tuple[int, ...], index: int, value: int) -> tuple[int, ...
 
 
 def _repair(request: TensorMap, found: Diagnostic, choice: int) -> tuple[str, TensorMap] | None:
-    """Change the field that breaks a rule, and describe the change; None if numbers alone can't repair it."""
+    """Return the repair of one broken rule: its description and the changed request; None if there is no repair."""
     fixed = REPAIRS.get(found.rule)
     return None if fixed is None else unless_refused(fixed, request, found, choice)  # None if no request can hold it
 
 
 def _grain(request: TensorMap) -> int:
-    """Required alignment of strides and address in bytes, regardless of other broken rules."""
+    """Return the required alignment of strides and address in bytes, regardless of other broken rules."""
     rules = {"stride_alignment": True, "stride_alignment_interleave_32b": request.interleave == 2}
     rules["packed_stride"] = request.data_type in (14, 15)
     return max(BY_NAME[rule].multiple for rule, applies in rules.items() if applies)
@@ -94,19 +95,43 @@ _Repaired: TypeAlias = "tuple[str, TensorMap] | None"
 def _pad_strides(request: TensorMap, found: Diagnostic, choice: int) -> _Repaired:
     grain = _grain(request)
     bits = format_bits(request.data_type)
-    strides, reach = [], 0
-    for stride, size in zip(request.global_strides, request.global_dim[1:], strict=False):
+    strides: list[int] = []
+    unused: list[int] = []
+    reach = 0
+    for index, (stride, size) in enumerate(zip(request.global_strides, request.global_dim[1:], strict=False)):
         padded = max(_up(stride, grain), reach) if stride else 0
+        if size == 1 and (padded != stride or found.mode == index + 1):  # no copy steps along a single element
+            padded = _next_stride(request, strides, bits, grain)
+            unused.append(index + 1)
+        elif padded != stride:
+            reach = padded * size
+        else:
+            reach = 0
         strides.append(padded)
-        reach = padded * size if stride and padded != stride else 0
     changed = [i for i, padded in enumerate(strides) if padded != request.global_strides[i]]
     if not changed or not bits:
         return None
-    first = changed[0]
-    what = f"round the stride of dimension {first + 1} up" if first else "pad each row"
-    elements = strides[first] * 8 // bits
-    text = f"globalStrides {request.global_strides} -> {tuple(strides)} bytes: {what} to {elements} elements"
+    first = next((i for i in changed if i + 1 not in unused), None)
+    elements = 0 if first is None else strides[first] * 8 // bits
+    rounded = f"round the stride of dimension {first + 1} up" if first else "pad each row"
+    what = [] if first is None else [f"{rounded} to {elements} elements"]
+    what += [f"dimension {i} has one element, so no copy uses its stride" for i in unused]
+    text = f"globalStrides {request.global_strides} -> {tuple(strides)} bytes: {'; '.join(what)}"
     return text, replace(request, global_strides=tuple(strides), residue=None)
+
+
+def _unused_strides(request: TensorMap, found: Diagnostic, choice: int) -> _Repaired:
+    """Replace a stride out of range if its dimension has one element."""
+    mode = found.mode
+    held = mode is not None and mode < len(request.global_dim) and request.global_dim[mode] == 1
+    return _pad_strides(request, found, choice) if held else None
+
+
+def _next_stride(request: TensorMap, strides: Sequence[int], bits: int, grain: int) -> int:
+    """The stride of a dimension that continues the dimensions before it, at least one unit."""
+    size = request.global_dim[len(strides)]
+    step = strides[-1] * size if strides else -(-size * bits // 8)
+    return min(max(_up(step, grain), grain), bounds("stride_range")[1] // grain * grain)
 
 
 def _align(request: TensorMap, found: Diagnostic, choice: int) -> _Repaired:
@@ -171,7 +196,7 @@ def _fit_shared(request: TensorMap, found: Diagnostic, choice: int) -> _Repaired
 
 
 def _drop_modes(request: TensorMap, found: Diagnostic, choice: int) -> _Repaired:
-    """Merge modes that continue each other."""
+    """Merge two contiguous modes into one, to lower the rank."""
     if not isinstance(request, TensorMapTiled) or len(request.global_strides) != request.rank - 1:
         return None
     for i in range(1, request.rank - 1):
@@ -216,6 +241,7 @@ REPAIRS: Final[dict[str, Callable[[TensorMap, Diagnostic, int], _Repaired]]] = {
     "stride_alignment": _pad_strides,
     "stride_alignment_interleave_32b": _pad_strides,
     "packed_stride": _pad_strides,
+    "stride_range": _unused_strides,
     "address_alignment": _align,
     "address_alignment_interleave_32b": _align,
     "packed_address": _align,

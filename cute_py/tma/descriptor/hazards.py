@@ -1,6 +1,6 @@
-"""Hazards: properties of a tensor map that are legal but harmful or likely to be. `hazards` reads them from a table.
+"""Hazards: properties of a tensor map that are legal, but harmful or likely to be harmful.
 
-The driver accepts all of them. Each row has a condition, an effect and a source.
+The driver accepts all of them. Each row of the table `HAZARDS` has a condition, an effect and a source.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ __all__ = ["HAZARDS", "Hazard", "Warned", "hazards"]
 
 @record
 class Hazard:
-    """One row. `finds(request)` returns a text with the values that make the row apply, or None.
+    """One row of `HAZARDS`.
+
+    `finds(request)` returns the values that make the row apply as a string, or None if it does not apply.
 
     >>> [one.name for one in HAZARDS][:2]
     ['null address', 'ragged rows']
@@ -45,7 +47,7 @@ _Finds = Callable[[TensorMap], str | None]
 
 
 def _hazard(name: str, effect: str, source: str = MEASURED) -> Callable[[_Finds], _Finds]:
-    """Make a row of the table from the function that finds it."""
+    """Make a row of the table from the function that detects it."""
 
     def add(finds: _Finds) -> _Finds:
         _ROWS.append(Hazard(name, effect, source, finds))
@@ -210,7 +212,8 @@ HAZARDS: Final[tuple[Hazard, ...]] = tuple(_ROWS)
 def hazards(what: TensorMap | MapSource) -> list[Diagnostic]:
     """Return the rows of `HAZARDS` that apply to a request or a map, in the table's order.
 
-    Each is a warning. Its rule is the row's name, and its detail has the values that make the row apply.
+    Each result is a warning: its `rule` is the name of the row, and its `detail` has the values that make the row
+    apply.
 
     Args:
         what: a request, or any source that `read_map` accepts.

@@ -1,10 +1,10 @@
-"""The rules of tensor maps, one row each with requirement, bounds, unit and source, and the additions of each GPU.
+"""The rules of tensor maps, with requirement, bounds, unit and source of each, and the additions of each GPU.
 
-The rules are the driver's: they predict whether the driver accepts or refuses each recorded call. `violations` applies
-them. The arguments have the names of the driver's C functions.
+The rules are the driver's: for each recorded call, they predict whether the driver accepts or refuses it. `violations`
+applies them. Arguments have the names that the driver's C functions use.
 
 sm_90 was measured. The additions of later GPUs are documented, but their bits are not known: `encode` raises
-UnknownFactError for a request that needs them, unless a driver on such a machine can be called.
+UnknownFactError for a request that needs them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ STORE_UNIT: Final = 16
 
 @record
 class Rule:
-    """One rule. `requirement` is the text after 'must' in a sentence ('be a multiple of 16').
+    """One rule of tensor maps.
+
+    `requirement` follows 'must' in a sentence ('be a multiple of 16').
 
     `minimum` and `maximum` are the smallest and the largest legal value, if the rule is a plain range.
 
@@ -111,7 +113,7 @@ RANGES: Final = {
 
 
 def bounds(name: str) -> tuple[int, int]:
-    """The smallest and the largest legal value of a rule that is a plain range.
+    """Return the smallest and the largest legal value of a rule that is a plain range.
 
     >>> bounds("box")
     (1, 256)
@@ -129,7 +131,7 @@ SLICE_BYTES: Final[dict[int, int]] = {1: 16, 2: 32}
 """Interleave -> bytes of one channel slice."""
 
 CORNER_BOUNDS: Final[dict[int, tuple[int, int]]] = {3: (-(1 << 15), (1 << 15) - 1), 4: (-128, 127), 5: (-16, 15)}
-"""Rank -> smallest and largest corner, elements."""
+"""Rank -> smallest and largest corner, in elements."""
 
 
 @record
@@ -151,7 +153,9 @@ class Architecture:
 
     @property
     def block_shared_memory_bytes(self) -> int:
-        """Largest shared memory of one block in bytes, static and dynamic. It holds a tile and its barriers.
+        """Largest shared memory of one block in bytes, static and dynamic together.
+
+        A tile and its barriers must fit in it.
 
         On an H200 it is cuDeviceGetAttribute's MAX_SHARED_MEMORY_PER_BLOCK_OPTIN.
         """
@@ -159,12 +163,12 @@ class Architecture:
 
     @property
     def format_requirement(self) -> str:
-        """Requirement on `tensorDataType`, as text after 'must'."""
+        """The requirement on `tensorDataType`, as a phrase that follows 'must'."""
         return "be 0 to 15" if self.data_types else f"be 0 to 12 on {self.name}; 13 to 15 need sm_100 or later"
 
     @property
     def swizzle_requirement(self) -> str:
-        """Requirement on `swizzle`, as text after 'must'."""
+        """The requirement on `swizzle`, as a phrase that follows 'must'."""
         return "be 0 to 6" if self.swizzles else f"be 0 to 3 on {self.name}; 4 to 6 need sm_100 or later"
 
 
@@ -172,7 +176,8 @@ class Architecture:
 class Addition:
     """A feature that a GPU family adds to tensor maps.
 
-    `bits` is its position in the map (None: unknown). `field` and `numbers` are its names in the driver or PTX.
+    `bits` is its position in the map (None: unknown). `field` is the field that it extends, and `numbers` are its
+    values in the driver or PTX.
 
     >>> sorted({one.name for one in ADDITIONS})[:2]
     ['128B_ATOM_32B', '128B_ATOM_32B_FLIP_8B']
@@ -267,7 +272,7 @@ GPUS: Final = {row.name + suffix: row for row in ARCHITECTURES for suffix in (""
 
 
 def architecture(name: str) -> Architecture:
-    """Return the row of a GPU; a suffix a or f makes no difference to maps.
+    """Return the table row of a GPU. The suffixes a and f make no difference to tensor maps.
 
     Raises:
         InvalidValueError: the GPU is unknown, or has no TMA.
@@ -284,7 +289,7 @@ def architecture(name: str) -> Architecture:
 
 
 def unknown_addition(request: TensorMap) -> Addition | None:
-    """Return the row of ADDITIONS that this request needs if the bits of the row are unknown, otherwise None."""
+    """Return the first row of ADDITIONS with unknown bits that this request needs; None if there is none."""
     for row in ADDITIONS:
         if row.bits is None and row.field in ("data_type", "swizzle") and getattr(request, row.field) in row.numbers:
             return row

@@ -1,7 +1,7 @@
 """Convert requests to and from plain data: dicts for JSON, numpy arrays and .npy files.
 
-A dict has the fields of the request, with enums by number or name. An array has its shape and strides outermost first,
-as in numpy; they become modes innermost first.
+A dict has the fields of the request, with enums as numbers or names. The shape and strides of an array are outermost
+first, as in numpy; the modes of the request are innermost first.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _REQUIRED: Final = {kind: frozenset(kind.FIELDS) - _OPTIONAL for kind in KINDS.v
 
 
 def to_json(request: TensorMap) -> dict[str, Any]:
-    """Convert a request to a dict for json.dumps: names of enum members, and lists of integers.
+    """Convert a request to a dict for json.dumps, with names of enum members and lists of integers.
 
-    For a request with a residue, the dict also holds `map`, the hex of the 128 bytes that it was decoded from.
+    For a request with a residue, the dict also has `map`: the 128 bytes that it was decoded from, in hexadecimal.
 
     >>> to_json(TensorMapTiled(6, 4096, (64,), (), (64,)))["data_type"]
     'FLOAT16'
@@ -58,9 +58,9 @@ def to_json(request: TensorMap) -> dict[str, Any]:
 
 
 def from_json(data: Mapping[str, Any]) -> TensorMap:
-    """Convert a dict of `to_json` to a request.
+    """Convert a dict as `to_json` returns it to a request.
 
-    Enums may be numbers or names. The kind is inferred if it is omitted.
+    Enums may be numbers or names. If the kind is omitted, it is inferred from the other keys.
 
     Raises:
         InvalidTypeError: the data is not a mapping, or a value has the wrong type.
@@ -85,11 +85,11 @@ def from_json(data: Mapping[str, Any]) -> TensorMap:
 
 
 def expected_kind(data: Mapping[str, Any], what: str, present: Set[Any], *more: str) -> type[TensorMap]:
-    """Find the kind of request that a mapping names or that its keys imply, and check that its keys fit that kind.
+    """Return the kind of request that a mapping names or its keys imply, and check that its keys fit that kind.
 
     Args:
-        what: the name of the keys in the text of the error; present: keys that count as given; more: further keys that
-            are allowed.
+        what: a noun for the keys in error messages; present: keys that count as given; more: further keys that are
+            allowed.
     """
     if "kind" in data:
         name = data["kind"] if isinstance(data["kind"], str) else given(data["kind"])
@@ -124,18 +124,18 @@ def request_of_array(
     address: int = 0,
     **options: int | str | Sequence[int],
 ) -> TensorMapTiled:
-    """Make the request for tiles of an array.
+    """Make the request for tiles of an array, from its shape, strides and element type.
 
     Args:
         shape: elements, outermost first, as in numpy.
         dtype: as `format_of`.
         box: elements, in the order of `shape`.
         strides: bytes, in the order of `shape`; row-major and dense if omitted.
-        address: bytes, of the first element.
+        address: address of the first element, bytes.
         options: further fields of `TensorMapTiled` (swizzle, interleave, ...); element_strides are innermost first.
     Returns:
         a request with modes ordered by stride, the smallest first. It may be illegal (`violations` lists why). The
-        hardware never uses the stride of a mode of size 1, so it is rounded up to 16 bytes.
+        stride of a mode of size 1 is rounded up to a multiple of 16 bytes, because the hardware never uses it.
     Raises:
         InvalidValueError: lengths differ, no axis has the stride of one element, or a stride is negative.
         InvalidTypeError: a value is not an integer.
@@ -190,7 +190,7 @@ def request_of_npy(
         path: the file.
         box, address, options: as `request_of_array`.
     Raises:
-        FileFormatError: the file is not a .npy file, or it holds Python objects.
+        FileFormatError: the file is not a .npy file, or it contains Python objects.
         As `request_of_array`.
 
     >>> import tempfile
@@ -207,7 +207,7 @@ def request_of_npy(
 
 
 def _npy_header(path: Path) -> tuple[tuple[int, ...], Any, tuple[int, ...]]:
-    """Shape, dtype and byte strides, from the header of a .npy file."""
+    """Read shape, dtype and byte strides from the header of a .npy file."""
     try:
         array = numpy.lib.format.open_memmap(path, mode="r")
     except OSError as problem:

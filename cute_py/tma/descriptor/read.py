@@ -1,13 +1,13 @@
-r"""Read a tensor map's bytes from any source: buffers, words, hex text, files, dumps of a debugger or of printf.
+r"""Read the bytes of a tensor map from buffers, words, hex text, files, and dumps of a debugger or of printf.
 
-CuTe prints `DESC_TMA512:` with word 7 first; other dumps have word 0 first. If a text does not name the order, the
-reader chooses the order in which more fields of the map are valid. It decides in the same way whether groups of 8 or 16
-hex digits are words or bytes, and whether 16 small numbers are words of 32 or of 64 bits.
+CuTe prints `DESC_TMA512:` with word 7 first; other dumps have word 0 first. If the text does not name the order, the
+reader chooses the order in which more fields of the map are valid. In the same way, it decides whether groups of 8 or
+16 hex digits are words or bytes, and whether 16 small integers are words of 32 or of 64 bits.
 
-A map is 64 bytes (8 words of 64 bits, 16 of 32) or 128 (16 of 64 bits, 32 of 32). Missing words are an error, except in
-the form of the reference pages: `DESC_TMA512:` with four words, which are words 0 to 3.
+A map has 64 bytes (8 words of 64 bits or 16 of 32 bits) or 128 bytes (16 words of 64 bits or 32 of 32 bits). Missing
+words are an error, except in the form of the reference pages: `DESC_TMA512:` with four words, which are words 0 to 3.
 
-These forms of text can hold the numbers or bytes of a map:
+The reader accepts these forms of text:
 
 x/16gx, x/32wx, x/128bx of gdb or lldb     0x7ffe0000 <desc>:  0x0000000000001000  0x0000004000006310 ...
 p desc, p/x desc                           {opaque = {4096, 274877931280, 0 <repeats 14 times>}}
@@ -18,8 +18,8 @@ Python                                     [4096, 274877931280, ...], words or b
 xxd, hexdump -C                            00000000: 0010 0000 0000 0000 1063 0000 4000 0000  .........c..@...
 a memory window                            0x00007FFE00000000  00 10 00 00 00 00 00 00 10 63 00 00 40 00 00 00
 
-The reader removes labels, addresses, types, indices and comments. The rest must consist of numbers, and the reader uses
-all of them. It refuses a text that it can read only in part.
+The reader removes labels, addresses, types, indices and comments. The rest must consist of numbers, all of which belong
+to the map; otherwise the reader raises an error.
 """
 
 from __future__ import annotations
@@ -81,13 +81,13 @@ _OF_WORDS: Final = (CUTE_LABEL, "opaque", "CUtensorMap")
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """The numbers of a text, in the order of the text.
+    """The numbers that a text contains, in order.
 
     Attributes:
-        values: the numbers; digits: the number of hexadecimal digits of each, 0 for a decimal number.
+        values: the numbers; digits: how many hexadecimal digits each number has, 0 for a decimal number.
         unit: bytes of each number, if the text names a type; otherwise None.
-        wide: the text names no type, but names an object that holds a map as words of 64 bits.
-        cute: the text has the label of CuTe's print.
+        wide: the text names no type, but an object that stores a map as words of 64 bits.
+        cute: the text has the label that CuTe prints.
     """
 
     values: tuple[int, ...]
@@ -98,15 +98,17 @@ class Numbers:
 
 
 def is_cute_print(text: str) -> bool:
-    """Whether this is CuTe's printed form of a descriptor: eight words, word 7 first, with `0x` only before the first
-    word."""
+    """Whether the text is CuTe's printed form of a descriptor.
+
+    This form has eight words, word 7 first, with `0x` only before the first word.
+    """
     return _CUTE_PRINT.fullmatch(text.strip()) is not None
 
 
 def bytes_in(text: str) -> bytes | None:
-    """Return the bytes of a text that spells them one by one without 0x: hex, xxd, hexdump -C, a Python literal.
+    """Return the bytes that a text lists one by one without 0x: hex, xxd, hexdump -C, or a Python bytes literal.
 
-    None: the text has another form.
+    The result is None if the text has another form.
 
     >>> bytes_in("00" * 64) == bytes(64)
     True
@@ -128,7 +130,7 @@ def _is_hex(text: str) -> bool:
 
 
 def bare_words(text: str) -> tuple[list[int], int] | None:
-    """Return the words in a text that consists only of groups of 16 or of 8 hex digits, and the bytes of each word.
+    """Return the words in a text of groups of 16 or of 8 hex digits only, and the size of each word in bytes.
 
     >>> bare_words("0000000000001000 " * 8)
     ([4096, 4096, 4096, 4096, 4096, 4096, 4096, 4096], 8)
@@ -141,7 +143,7 @@ def bare_words(text: str) -> tuple[list[int], int] | None:
 
 
 def _literal(text: str) -> bytes | None:
-    """Return the bytes of a Python literal, if it has as many bytes as a map."""
+    """Return the bytes of a Python literal if they have the size of a map."""
     try:
         found = ast.literal_eval(text)
     except (SyntaxError, ValueError):  # a character beyond ASCII
@@ -185,7 +187,7 @@ def _shown(text: str) -> dict[str, str]:
 
 
 def _base(bare: list[str], source: bool, text: str) -> int:
-    """The base of the numbers without 0x: 16 if one of them can't be decimal, 10 in source code.
+    """Return the base of the numbers without 0x: 16 if one of them can't be decimal, 10 in source code.
 
     Numbers with leading zeros are hexadecimal, because dumps pad them. Groups of 16 digits are hexadecimal too.
     """
@@ -218,7 +220,7 @@ def _body(text: str) -> tuple[str, bool]:
 
 
 def _groups(text: str) -> list[str]:
-    """Contents of the outermost braces or brackets that contain digits."""
+    """Return the contents of the outermost braces or brackets that contain digits."""
     found: list[str] = []
     depth = start = 0
     for match in re.finditer(r"[{}\[\]]", text):
@@ -235,7 +237,7 @@ def _groups(text: str) -> list[str]:
 
 
 def _unlabelled(segment: str) -> str:
-    """Remove the address and names before the numbers of a piece of text. A name may end in a number: `word 0:`."""
+    """Remove the address and the names before the numbers of a segment. A name may end in a number: `word 0:`."""
     segment = _PLACE.sub("", segment, count=1)
     while match := _NAME.match(segment):
         parts = match[0][:-1].split()
@@ -246,7 +248,7 @@ def _unlabelled(segment: str) -> str:
 
 
 class HoldsWords(Protocol):
-    """cuda-python's CUtensorMap."""
+    """Interface of an object with the 64-bit words of a map as `opaque`, such as cuda-python's CUtensorMap."""
 
     @property
     def opaque(self) -> Sequence[int]:
@@ -262,14 +264,14 @@ _COUNTS: Final = "8 or 16 words of 64 bits, 16 or 32 words of 32 bits, or 64 or 
 
 
 def read_map(source: MapSource, *, order: Order = "auto") -> bytes:
-    """Return the 64 or 128 bytes of a map.
+    """Return the 64 or 128 bytes of a tensor map, read from any supported source.
 
     Args:
         source: bytes or any buffer (numpy, ctypes, bytearray, memoryview); a sequence of 8 or 16 words, or an object
-            with such a sequence as `.opaque` (cuda-python's CUtensorMap); text; a `pathlib.Path` to a file that
-            holds the bytes or a text.
-        order: for texts of 64-bit words: word 0 first, word 7 (or 15) first, or the order in which more fields are
-            valid.
+            with such a sequence as `.opaque` (cuda-python's CUtensorMap); text; a `pathlib.Path` to a file with the
+            bytes or a text.
+        order: the order of the words in a text: word 0 first, word 7 (or 15) first, or the order in which more fields
+            are valid.
     Raises:
         InvalidTypeError: the source is not one of these.
         InvalidValueError: the source has a wrong number of bytes or words.
@@ -306,7 +308,10 @@ def read_map(source: MapSource, *, order: Order = "auto") -> bytes:
 
 
 def _sized(raw: bytes, count: int | None = None) -> bytes:
-    """Return the bytes, if a map can have so many; `count` is their number if they were not read."""
+    """Return the bytes, after a check that they have the size of a map.
+
+    `count` is the size for the error message if not all bytes were read.
+    """
     if len(raw) not in _SIZES:
         raise InvalidValueError(
             f"the tensor map has {len(raw) if count is None else count} bytes; must have {PAYLOAD_BYTES} or {MAP_BYTES}"
@@ -330,7 +335,7 @@ def _word(value: Any) -> int:
 
 
 def _from_words(numbers: list[int], unit: int, order: Order) -> bytes:
-    """Pack words of `unit` bytes each; the first word is the lowest or the highest."""
+    """Pack words of `unit` bytes each. `order` says whether the first word is the lowest or the highest."""
     low_first = b"".join(word.to_bytes(unit, "little") for word in numbers)
     high_first = b"".join(word.to_bytes(unit, "little") for word in reversed(numbers))
     if order == "auto":
@@ -375,7 +380,10 @@ def _from_file(path: Path, order: Order) -> bytes:
 
 
 def _is_text(raw: bytes) -> bool:
-    """Whether the bytes can only be hex text. 128 hex digits, the text of 64 bytes, are a file of 128 bytes."""
+    """Whether all bytes are characters of hex text.
+
+    The 128 hex digits of a 64-byte map have the size of a 128-byte map, so the size alone does not decide.
+    """
     return all(byte in b"0123456789abcdefABCDEFxX \t\r\n:,{}=<>_" for byte in raw)
 
 
@@ -422,7 +430,7 @@ def _read(numbers: Numbers) -> dict[str, object]:
 
 
 def _unit(numbers: Numbers, order: Order) -> int:
-    """Find the bytes of each number, if no type gives them.
+    """Find the size in bytes of each number if the text names no type.
 
     Raises:
         InvalidValueError: 16 numbers are equally plausible as words of 32 bits and of 64 bits.

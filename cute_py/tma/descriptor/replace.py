@@ -1,8 +1,8 @@
-"""Change a map as the GPU does: apply tensormap.replace to bytes, and list the replacements of a rebind.
+"""Change a tensor map as the GPU does: apply tensormap.replace to its bytes, and list the replacements of a rebind.
 
-Ten fields can be written; each row describes how the value is stored. No replacement changes the upper half, so the
-driver's notes there become stale. The hardware does not read them. The values are those of PTX: for the rank, PTX takes
-rank - 1; sizes and boxes are unchanged.
+tensormap.replace can write ten fields; each row of `REPLACE_FIELDS` describes how a value is stored. No replacement
+changes the upper half of the map, so the driver's notes there become stale, but the hardware does not read them. Values
+are PTX's operands: the rank is passed as rank - 1, and sizes and boxes are passed as they are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cute_py.tma.descriptor.read import MapSource, read_map
 
 @record
 class ReplaceField:
-    """One field of tensormap.replace.
+    """One field that tensormap.replace can write.
 
     >>> [row.ordinals for row in REPLACE_FIELDS if row.name == "box_dim"]
     [5]
@@ -82,7 +82,7 @@ def _expect_tiled(raw: bytes) -> None:
 
 
 def _addition(field: str) -> Addition:
-    """Find the feature that later GPUs add to a field."""
+    """Return the addition of later GPUs to a field."""
     return next(addition for addition in ADDITIONS if addition.field == field)
 
 
@@ -104,14 +104,15 @@ def _row_of(field: str, value: Any) -> tuple[ReplaceField, int]:
 
 
 def replace(data: MapSource, field: str, value: int, ordinal: int = 0) -> bytes:
-    """Return the map after `tensormap.replace.tile.<field> [map], <ordinal>, <value>`.
+    """Return a map as `tensormap.replace.tile.<field> [map], <ordinal>, <value>` changes it.
 
     Args:
         data: 64 or 128 bytes, or any other source that `read_map` accepts; any map, tiled or im2col.
         field: name of a row of `REPLACE_FIELDS`.
         value: the operand of the instruction: bytes for global_address and global_stride, rank - 1 for rank, elements
             for sizes, boxes and element strides, and PTX's numbers for the other fields.
-        ordinal: for box_dim, global_dim and element_stride the mode (0..4); for global_stride the mode minus 1 (0..3).
+        ordinal: for box_dim, global_dim and element_stride, the mode (0..4); for global_stride, the mode minus 1
+            (0..3).
     Returns:
         bytes of the same length; the upper half is unchanged.
     Raises:
@@ -137,7 +138,7 @@ def replace(data: MapSource, field: str, value: int, ordinal: int = 0) -> bytes:
 
 
 def _stores(row: ReplaceField, value: int, index: int) -> list[tuple[f.BitField, int]]:
-    """List (bit field, raw value) of one replacement; the caller truncates the values to their fields."""
+    """List the (bit field, raw value) pairs of one replacement; the caller truncates the values to the fields."""
     if row.name == "global_stride":
         units = value >> 4
         low, high = f.field("global_stride_low", index + 1), f.field("global_stride_high", index + 1)
@@ -195,7 +196,7 @@ def rebind_steps(address: int, extents: Sequence[int], strides: Sequence[int]) -
 
 
 def rebind(data: MapSource, address: int, extents: Sequence[int], strides: Sequence[int]) -> bytes:
-    """Return the map after a kernel has bound it to another tensor: address, then sizes, then strides.
+    """Return a map as a kernel rebinds it to another tensor: new address, then sizes, then strides.
 
     A rebind does not write the rank, so the rank of the map must equal the rank of `extents`.
 
@@ -243,8 +244,8 @@ def update_tma_descriptor(data: MapSource, kind: str, axis: int, value: int) -> 
         value: bytes for the pointer and strides, elements for sizes.
     Raises:
         InvalidValueError: the mode does not exist, or the value does not fit in its register.
-        TmaBuildError: "TMA descriptor field is not device-mutable", if the field is another one, or the stride of axis
-            0; or the map is an im2col map, which only the host can make.
+        TmaBuildError: "TMA descriptor field is not device-mutable" for any other field and for the stride of axis 0; or
+            the map is an im2col map, which only the host can make.
 
     >>> request = cute.tma.TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
     >>> moved = cute.tma.update_tma_descriptor(cute.tma.encode(request), "UPDATE_BASE_POINTER", 0, 8192)
@@ -276,7 +277,7 @@ def update_tma_descriptor(data: MapSource, kind: str, axis: int, value: int) -> 
 
 
 def repaired(data: MapSource, driver: int) -> bytes:
-    """Apply the known remedies to a map that a driver of this version wrote. Other bits stay unchanged.
+    """Apply the known remedies for this driver version to a map that such a driver wrote; other bits stay unchanged.
 
     Args:
         data: 64 or 128 bytes, or any source that `read_map` accepts.

@@ -1,13 +1,14 @@
-"""The request for a tensor map, as a value: the arguments of cuTensorMapEncodeTiled, -Im2col and -Im2colWide.
+"""Requests for tensor maps as values: the arguments of cuTensorMapEncodeTiled, -Im2col and -Im2colWide.
 
 Modes are listed innermost first. Strides are in bytes, sizes and boxes in elements. Mode 0 has no stride, so
 `global_strides[i]` belongs to mode i + 1. A request may be illegal: `violations(request)` lists why, and
 `encode(request)` refuses it. The constructor refuses only values that are not integers.
 
-If a map has bits beyond the fields, its decoded request carries a `Residue`, so that encoding it returns the same map.
+If a map has bits that its fields do not explain, its decoded request has a `Residue`, so that encoding the request
+returns the same map.
 
 `OpRow` describes the instruction that uses a map. `TmaCopyTraits` is the common interface of all objects that copy
-through a map. Layers below the atom use this interface, so they do not depend on classes above them.
+through a map. Lower layers use this interface instead of the atom classes, so they do not depend on higher layers.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ ENUM_OF: Final[dict[str, type[IntEnum]]] = {
 """Field -> the enum of its values."""
 _MEMBERS: Final = {name: {int(member): member for member in kind} for name, kind in ENUM_OF.items()}
 MAX_NUMBERS: Final = 100
-"""Largest number of integers in a request, five times as many as a map has. A request may break the rule on the number
-of modes."""
+"""Maximum number of integers in a request: five times as many as a map has, because a request may have too many
+modes."""
 
 _PACK: Final = tuple(struct.Struct(f"<{count}q").pack for count in range(MAX_NUMBERS + 1))
 
@@ -57,7 +58,7 @@ FieldNumbers: TypeAlias = int | tuple[int, ...] | None
 
 
 def _fit(numbers: list[int]) -> bool:
-    """Whether each number is a signed 64-bit integer; struct is three times as fast as min and max."""
+    """Whether each number fits in a signed 64-bit integer; struct is three times as fast as min and max."""
     try:
         _PACK[len(numbers)](*numbers)
     except struct.error:
@@ -69,8 +70,9 @@ _E = TypeVar("_E", bound=IntEnum)
 
 
 def as_member(kind: type[_E], value: object, what: str) -> _E | int:
-    """Return the member of an enum, from the member, its number or its name: 'B128', '128B',
-    'CU_TENSOR_MAP_SWIZZLE_128B'.
+    """Return the member of an enum, from the member, its number or one of its names.
+
+    Names are 'B128', '128B' or 'CU_TENSOR_MAP_SWIZZLE_128B'.
 
     A number without a member is returned unchanged; `violations` reports it. A format may be given as an element type.
 
@@ -98,7 +100,7 @@ def as_member(kind: type[_E], value: object, what: str) -> _E | int:
 
 
 def format_bits(data_type: int | None) -> int:
-    """Return the bits of an element in global memory; 0 if the format is not known.
+    """Return the width of an element in global memory in bits; 0 if the format is not known.
 
     >>> format_bits(6), format_bits(99), format_bits(None)
     (16, 0, 0)
@@ -108,12 +110,12 @@ def format_bits(data_type: int | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Residue:
-    """Bits of a decoded map beyond the fields of its request.
+    """The bits of a decoded map that the fields of its request do not explain.
 
     `bits` is the XOR of the map with the bits that the fields alone would write (1024 bits; bit 0 is bit 0 of word 0,
-    and word 1 starts at bit 64). It is 0 if the map only breaks rules. `fields` are the values that were read. While
-    the request has these values, `encode` returns the original map. After a value is changed, the rules apply, and
-    `encode` keeps only the bits without a field.
+    and word 1 starts at bit 64). `bits` is 0 if the fields explain all bits but the map breaks rules. `fields` are the
+    decoded values. While the request has these values, `encode` returns the original map. After a value is changed, the
+    rules apply, and `encode` keeps only the bits without a field.
 
     >>> from cute_py.tma.descriptor import decode, encode
     >>> decode(encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, 8)))).residue is None
@@ -139,7 +141,7 @@ class Residue:
 
     @property
     def unknown_words(self) -> dict[int, int]:
-        """Map the index of a word to its leftover bits, for each word that has some.
+        """Return the unexplained bits of each 64-bit word that has some, by the index of the word.
 
         >>> Residue(1 << 85, ()).unknown_words
         {1: 2097152}
@@ -149,10 +151,10 @@ class Residue:
 
 
 class _Request:
-    """Base of the three kinds. Not public: `TensorMap` is the union of the three.
+    """Base class of the three kinds of request. It is not public; `TensorMap` is the union of the three.
 
     `FIELDS` are the names of the fields without the residue, in order. `TUPLES`, `NUMBERS` and `ENUMS` are the names of
-    the fields of each type. They are computed from the annotations, below the classes.
+    the fields of each type. The module computes all four from the annotations, below the classes.
     """
 
     __slots__ = ()
@@ -210,7 +212,7 @@ class _Request:
 
     @classmethod
     def restore(cls, values: tuple[FieldNumbers, ...], residue: Residue | None) -> Self:
-        """Make a request from the values of all fields, in the order of `FIELDS`, as `field_values` returns them.
+        """Make a request from the values that `field_values` returns: all fields in the order of `FIELDS`.
 
         Raises:
             InvalidTypeError, InvalidValueError: the errors of the constructor, or the number of values is wrong.
@@ -231,8 +233,8 @@ class TensorMapTiled(_Request):
     """The arguments of cuTensorMapEncodeTiled.
 
     Args:
-        data_type: a `TensorMapDataType`, its number or its name, or an element type. It is None only if a decoded map
-            holds an unknown format. The other enums accept the same forms: 3, 'B128', '128B',
+        data_type: a `TensorMapDataType`, its number or its name, or an element type. It is None only if the map that
+            was decoded has an unknown format. The other enums accept the same forms: 3, 'B128', '128B',
             'CU_TENSOR_MAP_SWIZZLE_128B'.
         global_address: bytes.
         global_dim: (R,) elements, innermost mode first, R in 1..5.
@@ -308,8 +310,8 @@ class TensorMapIm2col(_Request):
     def as_wide(self, mode: Im2ColWideMode | int = Im2ColWideMode.W) -> TensorMapIm2colWide:
         """Return the im2col-wide request with the same bits in the descriptor.
 
-        A wide map is stored as an im2col map whose corners are 0 in every spatial mode except the first. A
-        decoder can't distinguish the two; only the instruction differs.
+        A wide map is stored as an im2col map whose corners are 0 in every spatial mode except the first. The bits do
+        not distinguish the two; only the instruction differs.
 
         Raises:
             InvalidValueError: there is no spatial mode, or a corner other than the first is not 0.
@@ -410,7 +412,9 @@ W128_PIXELS: Final = 128
 
 
 def load_mode_of(request: TensorMap) -> str:
-    """Return the mode of a load through this map, as PTX writes it. For an im2col-wide map, the instruction carries it.
+    """Return the mode of a load through this map in PTX spelling, for example 'tile' or 'im2col::w'.
+
+    The bits of an im2col-wide map do not contain its mode; the instruction does, and the request has it as `mode`.
 
     >>> load_mode_of(TensorMapIm2colWide(6, 4096, (64, 16, 8, 2), (128, 2048, 16384), -1, -2, 64, 128, mode=1))
     'im2col::w::128'
@@ -426,9 +430,8 @@ Mode = Literal["tile", "im2col", "gather4", "scatter4"]
 
 @record
 class OpRow:
-    """Properties of an instruction.
-
-    They are the direction, the load mode, whether it accepts a multicast count above 1, and the CTAs that issue it.
+    """Properties of a TMA instruction: its direction and load mode, whether it accepts a multicast count above 1, and
+    the number of CTAs that issue it.
 
     >>> from cute_py.tma.atom.op import OPS, Op
     >>> OPS[Op.SM90_TMA_LOAD_MULTICAST].multicast, OPS[Op.SM100_TMA_2SM_LOAD].ctas
@@ -444,8 +447,9 @@ class OpRow:
 
 
 class HasRequest(Protocol):
-    """An object that holds the request of a tensor map: an atom, or a descriptor or operation of the reference
-    pages."""
+    """Interface of an object that has the request of a tensor map: an atom, or a descriptor or operation of the
+    reference pages.
+    """
 
     @property
     def request(self) -> TensorMap:
@@ -453,7 +457,7 @@ class HasRequest(Protocol):
 
 
 def request_of(what: TensorMap | HasRequest) -> TensorMap:
-    """Return a request, or the request that an object holds.
+    """Return the argument if it is a request, or the request that it holds.
 
     Raises:
         InvalidTypeError: the object is neither.
@@ -469,7 +473,7 @@ def request_of(what: TensorMap | HasRequest) -> TensorMap:
 
 
 class TmaCopyTraits(HasRequest, Protocol):
-    """A copy through a tensor map, in a form that every layer can read.
+    """Interface of a copy through a tensor map, for all layers.
 
     The name comes from CuTe's Copy_Traits of a TMA operation.
     """
@@ -484,18 +488,20 @@ class TmaCopyTraits(HasRequest, Protocol):
 
 
 class HasTraits(Protocol):
-    """An object that holds a copy: an operation of the reference pages, or a descriptor, which stands for one box."""
+    """Interface of an object that holds a copy: an operation of the reference pages, or a descriptor, which is a copy
+    of one box.
+    """
 
     @property
     def traits(self) -> TmaCopyTraits | None:
-        """The copy; None if its numbers are not known."""
+        """The copy; None if its sizes or strides are not known."""
 
 
 def traits_of(what: TmaCopyTraits | HasTraits) -> TmaCopyTraits:
-    """Return a copy, or the copy that an object holds.
+    """Return the argument if it is a copy, or the copy that it holds.
 
     Raises:
-        InvalidTypeError: the object is neither, or the numbers of the copy are unknown.
+        InvalidTypeError: the object is neither, or the sizes or strides of the copy are unknown.
     """
     found: Any = getattr(what, "traits", what)
     missing = [name for name in ("request", "instruction") if not hasattr(found, name)]
@@ -509,7 +515,7 @@ Kind = TypeVar("Kind", bound=_Request)
 
 
 def normal_request(kind: type[Kind], *values: object) -> Kind:
-    """Make a request from the values of its fields, in order. The values must be normalised; they are not checked.
+    """Make a request from the values of its fields, in order. The values must be normalised; they are not checked here.
 
     A frozen class sets each field through `object.__setattr__`, which takes four times as long as an assignment. So the
     fields are assigned to an object of an unfrozen class with the same slots, which then becomes a request.

@@ -1,6 +1,7 @@
-"""The transfer of one instruction with a map: bytes, rows, and the position of a row in shared memory.
+"""Compute what one instruction transfers with a map: bytes, rows, and the distance of rows in shared memory.
 
-These numbers describe a map to a reader. The emulator computes its own numbers, so that a test can compare them.
+These functions serve descriptions of maps. The emulator computes the same values independently, and a test compares
+them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2colWide, Tenso
 
 
 def measured_width(request: TensorMap) -> int:
-    """Return the bytes of one element; 0 if the format is not known or was not measured.
+    """Return the size of one element in bytes; 0 if the format is not known or was not measured.
 
     >>> measured_width(TensorMapTiled(9, 0, (8,), (), (8,))), measured_width(TensorMapTiled(99, 0, (8,), (), (8,)))
     (2, 0)
@@ -25,7 +26,7 @@ def measured_width(request: TensorMap) -> int:
 
 
 def is_sound(request: TensorMap) -> bool:
-    """Whether these numbers can be computed from the rank, lengths and steps of a request.
+    """Whether the rank, tuple lengths and element strides of a request allow these functions to compute a result.
 
     The request may still be illegal.
     """
@@ -36,7 +37,7 @@ def is_sound(request: TensorMap) -> bool:
 
 
 def element_bytes(request: TensorMap) -> int:
-    """Return the bytes of one element.
+    """Return the size of one element in bytes.
 
     Raises:
         UnknownFactError: the format is not known, or its elements are not a multiple of 8 bits.
@@ -71,7 +72,7 @@ def transaction_bytes(request: TensorMap) -> int:
     Elements out of bounds are included.
 
     The driver's own note in the map (`note_box_bytes`) differs with interleave, and if an element stride does not
-    divide the box. A barrier must not expect the note's number.
+    divide the box. Do not use the note as the byte count that a barrier expects.
 
     Raises:
         UnknownFactError: the map is im2col-wide, so its bytes also depend on the instruction and were not measured; or
@@ -104,7 +105,7 @@ def transaction_bytes(request: TensorMap) -> int:
 
 
 def shared_row_bytes(request: TensorMap) -> int:
-    """Count the bytes of one row in shared memory: the inner box, or one channel slice with interleave.
+    """Return the bytes of one row in shared memory: the innermost box mode, or one channel slice with interleave.
 
     Raises:
         UnknownFactError: the format was not measured.
@@ -116,7 +117,7 @@ def shared_row_bytes(request: TensorMap) -> int:
 
 
 def row_pitch(request: TensorMap) -> int:
-    """Count the bytes from one row to the next in shared memory: the row, or the swizzle's span if that is more.
+    """Return the bytes from one row to the next in shared memory: the row, or the swizzle's span if that is larger.
 
     With interleave, rows follow each other without gaps.
 

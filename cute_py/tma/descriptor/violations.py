@@ -1,4 +1,4 @@
-"""Find all rules of the driver that a request breaks, with argument, value, unit and source."""
+"""Find all driver rules that a request breaks, with argument, value, unit and source."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Violation = Diagnostic
 def broken_rule(
     name: str, argument: str, value: int, mode: int | None = None, detail: str = "", requirement: str = ""
 ) -> Diagnostic:
-    """Make the diagnostic of a value that breaks the rule of this name. `limits.RULES` has the default requirement."""
+    """Make the diagnostic of a value that breaks the rule `rule`. The default requirement is that of `limits.RULES`."""
     rule = BY_NAME[name]
     return Diagnostic(name, argument, int(value), rule.unit, requirement or rule.requirement, rule.source, mode, detail)
 
@@ -53,7 +53,7 @@ _WHOLE: Final = {arch: Scope((f"{len(RULES)} rules of tensor maps on {arch}",)) 
 def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> Findings:
     """List the rules that a request breaks on a GPU; empty if the driver accepts it.
 
-    The `scope` of the result lists the judged properties.
+    The `scope` of the result lists the properties that were checked.
 
     Args:
         request: a request, or an object that holds one.
@@ -78,7 +78,7 @@ def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> Find
 
 
 def listed_violations(request: TensorMap | HasRequest, arch: str = "sm_90a") -> list[Diagnostic]:
-    """Like `violations`, but a plain list without a scope, for functions that make maps."""
+    """Return the violations as a plain list without a scope, for functions that make maps."""
     request = request_of(request)
     gpu = (GPUS.get(arch) if isinstance(arch, str) else None) or architecture(arch)
     return [] if keeps_rules(request, gpu) else broken_rules(request, gpu)
@@ -89,9 +89,11 @@ _ANY_IM2COL: Final = (TensorMapIm2col, TensorMapIm2colWide)
 
 @record
 class RuleCheck:
-    """A value of a request that must keep a rule; `expressions` defines the names in its texts.
+    """One check: a value of a request, and the rule that it must satisfy.
 
-    If `each` names tuples, there is one value for each `i` that all of them have.
+    Its strings are expressions with the names that the module `expressions` defines.
+
+    If `each` names tuples, there is one value for each index `i` that exists in all of them.
     """
 
     rule: str
@@ -331,7 +333,7 @@ CHECKS: Final[tuple[RuleCheck, ...]] = (
 
 
 def _bound(form: RequestForm, text: str | None, number: int | None, scale: int) -> int | str | None:
-    """A bound of a check: a number if the form of the request determines it, otherwise an expression."""
+    """Return a bound of a check: an integer if the form of the request determines it, otherwise an expression."""
     corners = dict(zip(("least corner", "greatest corner"), form.corner_bounds, strict=True))
     if text is None or text in corners:
         number = corners[text] if text is not None else number
@@ -340,7 +342,7 @@ def _bound(form: RequestForm, text: str | None, number: int | None, scale: int) 
 
 
 def _settled(condition: str, known: Mapping[str, int]) -> str:
-    """Fill known values into a condition; the result is "True" or "False" if no other name is left."""
+    """Substitute known values in a condition, and evaluate it to "True" or "False" if no other name is left."""
     text = re.sub(r"\b[a-z]\w*\b", lambda found: str(known.get(found[0], found[0])), condition)
     return text if re.search(r"\b[A-Za-z_]", text) else str(bool(eval(text)))
 
@@ -348,10 +350,10 @@ def _settled(condition: str, known: Mapping[str, int]) -> str:
 def _breaks(
     form: RequestForm, check: RuleCheck, values: Sequence[str], known: Mapping[str, int], *, strict: bool = False
 ) -> list[str]:
-    """The conditions under which one of the values breaks the rule, without those of `when`; numbers with `strict`.
+    """Return the conditions under which one of the values breaks the rule, apart from the conditions `when`.
 
-    If the size of a range is a power of two, a legal value is 0 after its low bits are shifted out, so that one
-    expression judges all values.
+    With `strict`, a condition may be an integer that is nonzero if the rule is broken. If the size of a range is a
+    power of two, a legal value is 0 after its low bits are shifted out, so that one expression checks all values.
     """
     if not values:
         return []
@@ -373,7 +375,7 @@ def _breaks(
 
 
 def _counted(form: RequestForm, check: RuleCheck) -> range:
-    """The values of `i` that a check has in a request of this form."""
+    """Return the values of `i` that a check has in a request of this form."""
     if not check.each:
         return range(1)
     length = {**form.length, "mode 0": min(form.length["rank"], 1)}
@@ -381,7 +383,7 @@ def _counted(form: RequestForm, check: RuleCheck) -> range:
 
 
 def _filled(text: str, i: int) -> str:
-    """Make an f-string of a text with expressions in braces, over the variables of a lister."""
+    """Return the source of an f-string from a text with expressions in braces, for index `i`."""
     return f"f{re.sub(_BRACES, lambda found: f'{{{instantiated(found[1], i)}}}', text)!r}"
 
 
@@ -390,7 +392,7 @@ _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 
 @functools.lru_cache(maxsize=256)
 def _lister(kind: type[TensorMap], lengths: tuple[int, ...]) -> Callable[..., None]:
-    """Compile the function that lists the broken rules of requests of a form.
+    """Compile the function that lists the broken rules of requests of one form.
 
     For each broken rule, it calls `add` with name, argument, value, mode, detail and requirement.
     """
@@ -419,7 +421,7 @@ JUDGED: Final = "data_type, shared_memory_bytes"
 
 
 def is_broken(form: RequestForm, *, strict: bool) -> str:
-    """Return the condition that a request of a legal form breaks a rule or has unknown bits."""
+    """Return an expression that is true if a request of a legal form breaks a rule or has unknown bits."""
     known = {"has_format": 1, "last_format": bounds("data_type")[1], "last_swizzle": bounds("swizzle")[1]}
     known |= {"rank": form.length["rank"]} | ({} if strict else {"strided": 1})
     either, both = (" or ", " and ") if strict else (" | ", " & ")
@@ -437,7 +439,7 @@ def is_broken(form: RequestForm, *, strict: bool) -> str:
 
 @functools.lru_cache(maxsize=64)
 def map_judge(form: RequestForm, *, strict: bool) -> Callable[..., Value]:
-    """Compile (source, data type, bytes of shared memory) -> whether `is_broken`.
+    """Compile the function (source, data type, bytes of shared memory) -> whether the source breaks a rule.
 
     Over columns, the result is an array with one answer per map.
     """
@@ -454,7 +456,8 @@ NO_LEGAL_VALUE: Final = (IndexError, ValueError, TypeError, ZeroDivisionError)
 def keeps_rules(request: TensorMap, gpu: Architecture) -> bool:
     """Whether a request breaks no rule, has only known bits, and has no residue.
 
-    This fast path answers for nearly every request, in a fraction of the time of `broken_rules`.
+    This fast path decides nearly every legal request in a fraction of the time of `broken_rules`. For other requests it
+    returns False, and the caller needs `broken_rules`.
     """
     if request.residue is not None:
         return False
@@ -480,7 +483,7 @@ def _refused(request: TensorMap, data_type: int | None, shared_memory_bytes: int
 
 @functools.cache
 def _last(rule: str, more: Collection[int]) -> int:
-    """Return the largest value of an enum on a GPU that has more values than the rule."""
+    """Return the largest legal value of an enum on a GPU with the further values `more`."""
     return max((bounds(rule)[1], *more))
 
 

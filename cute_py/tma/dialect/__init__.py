@@ -1,4 +1,7 @@
-"""The operations, verifier, record and stages of the TMA reference pages. Each module lists its public names."""
+"""The TMA dialect of the reference pages: operations, partition verifier, record and lowering stages.
+
+Each module lists its public names.
+"""
 
 from cute_py.deprecations import export_public
 from cute_py.tma.dialect.atoms import *

@@ -1,9 +1,9 @@
-"""The atom of the reference pages, before and after it is bound to run-time state, and the lowering of its copies.
+"""The TMA atoms of the reference pages, without and with run-time state, and the instructions that they lower to.
 
-The partition verifier makes the non-exec atom. It holds all data of one TMA copy of a tile that do not depend on a
-barrier or a cache policy: the box of one instruction, the number of instructions that one CTA issues for a tile, and
-the position in shared memory and the start coordinates of each. The executable atom adds the run-time state. The
-prefetch, the byte expectation and the bulk tensor copies are derived from it, as PTX and on the emulator.
+The partition verifier makes the non-exec atom. It has all data of a TMA copy of a tile that do not depend on a barrier
+or a cache policy: the box of one instruction, the number of instructions that one CTA issues for a tile, and the
+shared-memory position and start coordinates of each instruction. The executable atom adds the run-time state. It lowers
+to a descriptor prefetch, a byte expectation and bulk tensor copies, which can be written as PTX or run on the emulator.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class TmaTensorType:
-    """The type of the coordinate tensor: the global shape with strides along the descriptor's modes.
+    """The type of the coordinate tensor: the global shape, with strides along the modes of the descriptor.
 
     `kind` is 'load', 'store' or 'reduce'; `rank` is the rank of the descriptor.
 
@@ -91,7 +91,7 @@ class TmaTensorType:
 
     @property
     def tensor(self) -> Tensor:
-        """The coordinate tensor, from the static origin."""
+        """The coordinate tensor, with a static zero origin."""
         return tma_tensor(self.layout.shape, self.layout.stride, self.rank)
 
     def __str__(self) -> str:
@@ -102,8 +102,8 @@ class TmaTensorType:
 class TileInstruction:
     """One TMA instruction of a tile: its position in shared memory and its coordinates relative to the tile.
 
-    The position is in elements from the tile's start. Coordinates are innermost first; they are numbers, or expressions
-    where a stride is not known.
+    The position is in elements from the tile's start. Coordinates are innermost first. Each is an integer, or an
+    expression if it depends on an unknown stride.
     """
 
     smem_offset: int
@@ -116,18 +116,19 @@ class NonExecTmaAtom:
 
     Attributes:
         kind: 'load', 'store' or 'reduce'.
-        load_mode, store_mode, reduce_kind: the mode of each; None for other kinds.
+        load_mode, store_mode, reduce_kind: the mode of a load, the mode of a store, and the reduction; None for other
+            kinds.
         smem_layout: the tile in shared memory, with its swizzle.
         gmem_layout: the layout of the global tensor, in elements.
-        gbasis: box : global modes, before a multicast divides it.
-        box: the box of one CTA, elements, innermost first.
+        gbasis: the G-basis (box shape : global modes), before a multicast divides the box.
+        box: the box that one CTA issues, in elements, innermost mode first.
         cu_swizzle: the driver's swizzle code.
         verified: whether the partition verifier accepted the atom.
-        descriptor: the descriptor that the operation carries, or the one of its tensor map; None if numbers are
-            unknown.
-        traits: CuTe's atom of the same copy, which has the request, the bytes and the instruction; None if numbers are
-            unknown.
-        s2t: the descriptor view for the copy of the tile from shared to tensor memory, if there is one.
+        descriptor: the descriptor operand of the operation, or else the descriptor of its tensor map; None if sizes or
+            strides are unknown.
+        traits: CuTe's atom of the same copy, which has the request, the bytes and the instruction; None if sizes or
+            strides are unknown.
+        s2t: the descriptor with which the tile is later copied from shared to tensor memory, if there is one.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -162,7 +163,7 @@ class NonExecTmaAtom:
 
     @property
     def operation(self) -> Op:
-        """CuTe's operation of this kind and mode."""
+        """CuTe's operation for this kind and mode."""
         is_im2col = isinstance(self.descriptor, TmaDescriptorIm2col)
         return operation_of(self.load_mode, self.store_mode, self.reduce_kind, is_im2col)
 
@@ -171,7 +172,7 @@ class NonExecTmaAtom:
         """Return CuTe's atom of this copy.
 
         Raises:
-            TmaBuildError: numbers of the tensor are unknown.
+            TmaBuildError: sizes or strides of the tensor are unknown.
         """
         if self.traits is None:
             raise TmaBuildError("a tensor map needs known numbers", {"atom": self}, "use .subs() first")
@@ -194,38 +195,38 @@ class NonExecTmaAtom:
 
     @property
     def tile_elements(self) -> int:
-        """Elements of the tile."""
+        """Number of elements of the tile."""
         return int(size(domain_of(self.smem_layout)))
 
     @property
     def slot_elements(self) -> int:
-        """Elements of one instruction slot. All CTAs of a multicast deliver them with one instruction each."""
+        """Number of elements of one instruction slot, for all CTAs of a multicast together."""
         if self.traits is not None:
             return self.traits.num_val_src
         return math.prod(expect_integer(s, "a size of the G-basis") for s in leaves(self.gbasis.shape))
 
     @property
     def instructions(self) -> int:
-        """Instructions that one CTA issues for a tile."""
+        """Number of instructions that one CTA issues for a tile."""
         return -(-self.tile_elements // self.slot_elements)
 
     @property
     def bytes_per_instruction(self) -> int:
-        """Bytes of the box that one CTA issues. Out-of-bounds elements are filled and counted."""
+        """Bytes of the box that one CTA issues, including out-of-bounds elements."""
         return math.prod(self.box) * self.element_bits // 8
 
     @property
     def transaction_bytes(self) -> int:
         """Bytes that a receiving CTA's barrier must expect for one tile.
 
-        This is the full slot of each instruction, whichever CTA issues its part. If several CTAs
-        divide a load without multicast, it is the CTA's own slice.
+        The count includes the full slot of each instruction, whichever CTA issues it. If several CTAs divide a load
+        without multicast, the count is the CTA's own slice.
         """
         alone = self.kind == "load" and self.load_mode is TmaLoadMode.NO_MULTICAST
         return self.instructions * self.slot_elements * self.element_bits // 8 // (self.num_multicast if alone else 1)
 
     def instruction(self, index: int, cta: int = 0) -> TileInstruction:
-        """Return instruction `index` of CTA number `cta` of a multicast.
+        """Return instruction `index` of a tile, as issued by CTA `cta` of a multicast.
 
         Raises:
             InvalidValueError: the instruction or the CTA does not exist.
@@ -240,12 +241,12 @@ class NonExecTmaAtom:
     def place(self, start: Sequence[Number], index: int, cta: int = 0) -> tuple[Number, ...]:
         """Return the coordinates of instruction `index` of CTA `cta` for a tile at `start`, innermost first.
 
-        For an im2col tile, `start` is its first pixel. Pixels follow each other in the bounding box, along W first.
+        For an im2col tile, `start` is its first pixel. Further pixels follow in the bounding box, along W first.
 
         Raises:
-            InvalidValueError: an im2col instruction starts at another pixel than its tile, and the position of that
-                pixel is unknown; or `start` does not have one coordinate for each mode.
-            InvalidTypeError: a coordinate is not a number.
+            InvalidValueError: an im2col instruction does not start at the first pixel of its tile, and its start can't
+                be computed; or `start` does not have one coordinate per mode.
+            InvalidTypeError: a coordinate is not an integer.
         """
         part = self.instruction(index, cta).coord
         start = expect_items(start, "the start of a tile", "a sequence of coordinates")
@@ -266,7 +267,7 @@ class NonExecTmaAtom:
         return tuple(int(c) + d if is_integer(c) else c + d for c, d in zip(first, part, strict=True))
 
     def explain(self) -> str:
-        """Describe the mode, then CuTe's atom of this copy."""
+        """Describe the mode of the copy, and then CuTe's atom for it."""
         return str(self) if self.traits is None else f"{self}\n\n{self.traits.explain()}"
 
     def tma_coord(self, coord: Tree) -> tuple[Number, ...]:
@@ -288,7 +289,7 @@ class NonExecTmaAtom:
 
 
 def _filled(coord: Tree, shape: Tree) -> Any:
-    """Fill a coordinate with zeros for the modes that it omits, at every depth that it names."""
+    """Extend a coordinate by zeros for the modes that it omits, at every level of nesting."""
     if type(coord) is not tuple or type(shape) is not tuple or len(coord) > len(shape):
         return coord
     named = [*coord, *[Int(0)] * (len(shape) - len(coord))]
@@ -296,7 +297,7 @@ def _filled(coord: Tree, shape: Tree) -> Any:
 
 
 def _next_pixel(request: TensorMapIm2col | TensorMapIm2colWide, start: list[int], count: int) -> list[int]:
-    """Return the pixel that is `count` pixels further in the walk of the bounding box.
+    """Return the pixel that is `count` pixels after `coords` in the walk through the bounding box.
 
     >>> image = TensorMapIm2col(6, 4096, (64, 4, 3, 2), (128, 512, 1536), (-1, 0), (0, 0), 64, 16)
     >>> _next_pixel(image, [0, 2, 0, 0], 3)
@@ -316,7 +317,7 @@ def _next_pixel(request: TensorMapIm2col | TensorMapIm2colWide, start: list[int]
 
 @runtime_checkable
 class TransactionBarrier(Protocol):
-    """Interface of a barrier: it can expect more bytes in its current phase.
+    """Interface of a barrier whose current phase can expect more bytes.
 
     >>> from cute_py.tma.emulator import Mbarrier
     >>> barrier: TransactionBarrier = Mbarrier(1)
@@ -330,7 +331,7 @@ class TransactionBarrier(Protocol):
 
 @runtime_checkable
 class HasSpace(Protocol):
-    """A pointer, or another object that names its memory space as `space`."""
+    """Interface of an object with its memory space as `space`, such as a pointer."""
 
     @property
     def space(self) -> str | Enum: ...
@@ -338,7 +339,7 @@ class HasSpace(Protocol):
 
 @runtime_checkable
 class HasMemorySpace(Protocol):
-    """An object that names its memory space as `memory_space`, like CuTe DSL."""
+    """Interface of an object with its memory space as `memory_space`, as in CuTe DSL."""
 
     @property
     def memory_space(self) -> str | Enum: ...
@@ -350,7 +351,7 @@ Coordinates: TypeAlias = Sequence[Number] | ArithTuple
 
 @record
 class ExecTmaAtom:
-    """A verified atom with its run-time state. `multicast` is the mask of the CTAs that receive, or None.
+    """A verified atom with its run-time state. `multicast` is the mask of the receiving CTAs, or None.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -372,7 +373,7 @@ class ExecTmaAtom:
 
     @property
     def traits(self) -> TmaAtom | Im2colAtom | None:
-        """CuTe's atom of the same copy."""
+        """CuTe's atom for the same copy."""
         return self.atom.traits
 
     @property
@@ -393,7 +394,7 @@ class ExecTmaAtom:
 
 @dataclass(frozen=True, slots=True)
 class PrefetchDescriptor:
-    """Prefetch of a descriptor into the descriptor cache before it is used.
+    """The prefetch of a descriptor into the descriptor cache.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -405,7 +406,7 @@ class PrefetchDescriptor:
     descriptor: TmaDescriptorTiled | TmaDescriptorIm2col | None
 
     def ptx(self, arch: str | None = None) -> str:
-        """Return the instruction; %rd_desc holds the address of the map."""
+        """Return the PTX instruction; %rd_desc is the address of the tensor map."""
         return ptx("prefetch.tensormap", operands={"map": "[%rd_desc]"}, arch=arch)
 
     def __str__(self) -> str:
@@ -415,10 +416,10 @@ class PrefetchDescriptor:
 
 
 def store_bounds(arch: str | None) -> tuple[list[str], list[str]]:
-    """Return the lines before and after the copies of a store or a reduction.
+    """Return the PTX lines that come before and after the copies of a store or a reduction.
 
-    Before the copies, a fence makes the tile visible to the asynchronous proxy. After them, the bulk group is
-    committed, and a wait lasts until the engine has read the tile.
+    Before the copies, a fence makes the tile visible to the asynchronous proxy. After the copies, the thread commits
+    the bulk group, and waits until the engine has read the tile.
     """
     waits = ptx("bulk.wait_group", read=True, operands={"groups": 0}, arch=arch)
     fence = ptx("fence.proxy.async", spaces="shared::cta", arch=arch)
@@ -427,7 +428,7 @@ def store_bounds(arch: str | None) -> tuple[list[str], list[str]]:
 
 @record
 class ExpectTx:
-    """Arrival at a barrier that also raises its transaction count.
+    """An arrival at a barrier that also adds `nbytes` to the bytes that the barrier expects.
 
     >>> ExpectTx(16384).nbytes
     16384
@@ -436,7 +437,7 @@ class ExpectTx:
     nbytes: int
 
     def ptx(self, arch: str | None = None) -> str:
-        """Return the instruction; %r_mbar holds the address of the barrier."""
+        """Return the PTX instruction; %r_mbar is the address of the barrier."""
         operands: dict[str, Value] = {"state": "_", "barrier": "[%r_mbar]", "bytes": self.nbytes}
         return ptx("mbarrier.arrive.expect_tx", spaces="shared", operands=operands, arch=arch)
 
@@ -446,13 +447,13 @@ class ExpectTx:
 
 @dataclass(frozen=True, slots=True)
 class BulkTensorCopy:
-    """One cp.async.bulk.tensor, or its reduction, with its operands.
+    """One cp.async.bulk.tensor or cp.reduce.async.bulk.tensor instruction with its operands.
 
     Attributes:
-        exec_atom: the bound atom, which has the descriptor, the barrier, the cache policy and the multicast mask.
+        exec_atom: the executable atom, which has the descriptor, the barrier, the cache policy and the multicast mask.
         coord: coordinates, innermost first.
-        smem_offset: elements from the tile's start.
-        smem: address in shared memory, bytes; None if it is unknown.
+        smem_offset: offset from the start of the tile in shared memory, elements.
+        smem: shared-memory address in bytes; None if it is unknown.
         im2col_offsets: offsets of an im2col load, W first.
 
     >>> import cute_py as cute
@@ -501,17 +502,17 @@ class BulkTensorCopy:
 
     @property
     def multicast(self) -> int | None:
-        """The mask of the CTAs that receive, or None."""
+        """The mask of the receiving CTAs, or None."""
         return self.exec_atom.multicast
 
     @property
     def reduce_kind(self) -> TmaReduceKind | None:
-        """Kind of the reduction; None for other operations."""
+        """The reduction; None for other operations."""
         return self.atom.reduce_kind
 
     @property
     def barrier(self) -> Place | TransactionBarrier | None:
-        """Barrier that counts the bytes of a load."""
+        """The barrier that counts the bytes of a load."""
         return self.exec_atom.barrier if self.kind == "load" else None
 
     @property
@@ -526,15 +527,15 @@ class BulkTensorCopy:
 
     @property
     def smem_bytes(self) -> int:
-        """Bytes from the tile's start in shared memory."""
+        """Offset from the start of the tile in shared memory, in bytes."""
         return self.smem_offset * self.atom.element_bits // 8
 
     def ptx(self, arch: str | None = None) -> str:
-        """Return the instruction; %rd_desc, %r_smem and %r_mbar hold the addresses of map, tile and barrier.
+        """Return the PTX instruction; %rd_desc, %r_smem and %r_mbar are the addresses of tensor map, tile and barrier.
 
         Raises:
             EmissionError: `arch` does not have the instruction.
-            TmaBuildError: numbers of the tensor are unknown.
+            TmaBuildError: sizes or strides of the tensor are unknown.
         """
         offset, is_load = self.smem_bytes, self.kind == "load"
         operands: dict[str, Value] = {"tensor": "%rd_desc", "coords": [*map(_shown, self.coord)]}
@@ -555,14 +556,14 @@ class BulkTensorCopy:
         return ptx(self.kind, operands=operands, arch=arch, **modifiers)
 
     def run(self, emulator: Emulator, gmem: Memory, smem: Window, *, gmem_base: int = 0) -> int:
-        """Run the copy on the emulator with the bytes of its tensor map, and return the transaction bytes.
+        """Run the copy on the emulator and return its transaction bytes.
 
         Args:
             gmem, smem, gmem_base: as `Emulator.load` takes them. The copy uses its own position in shared memory. If
-                its address is unknown, the position counts from the start of `smem`.
+                the address of the tile is unknown, the tile starts at byte 0 of `smem`.
         Raises:
             TmaTrap: as the emulator.
-            InvalidTypeError: a coordinate is not a number.
+            InvalidTypeError: a coordinate is not an integer.
         """
         expect(emulator, Emulator, "an emulator")
         raw, coords = encode(self, arch=emulator.arch), [expect_integer(c, "a coordinate") for c in self.coord]
@@ -596,15 +597,15 @@ def _shown(number: Number) -> str:
 
 
 def address_of(place: Place | TransactionBarrier | None) -> int | None:
-    """Return the address of a place in shared memory, bytes; None if it is unknown."""
+    """Return the shared-memory address of a pointer or tensor in bytes; None if it is unknown."""
     found = getattr(place.engine if isinstance(place, Tensor) else place, "address", None)
     return None if found is None or not is_integer(found) else int(found)
 
 
 def memory_space_of(value: object) -> str | None:
-    """Return the memory space ('smem', 'gmem', ...) of a pointer, a tensor, or an object that names its space.
+    """Return the memory space ('smem', 'gmem', ...) of a pointer, a tensor, or another object.
 
-    The object has an attribute `memory_space` or `space`. The result is None without either.
+    The space is read from the attribute `memory_space` or `space`. The result is None if the object has neither.
 
     >>> from cute_py.tensor.pointers import make_smem_ptr
     >>> memory_space_of(make_smem_ptr(0, "float16"))

@@ -1,7 +1,7 @@
-"""Changes that a device may make to a descriptor of the dialect.
+"""The changes that a kernel may make to a descriptor of the dialect on the device.
 
-Three fields may change: the base pointer, the extents, and the strides of axes 1 and up. All others are fixed when the
-descriptor is built. Axes are innermost first.
+Three fields may change: the base pointer, the extents, and the strides of axes 1 and up. All other fields are fixed
+when the descriptor is built. Axes are innermost first.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class TmaUpdateKind(NamedEnum):
 
 
 def as_update_kind(value: TmaUpdateKind | str) -> TmaUpdateKind:
-    """Return a kind of update from its name.
+    """Return the kind of update with this name.
 
     Raises:
         TmaBuildError: the name is not a field that a device may change.
@@ -64,8 +64,8 @@ class TmaUpdate:
     the base pointer ignores it.
 
     Raises:
-        TmaBuildError: 'TMA descriptor field is not device-mutable', for another kind, or for the stride of axis 0. That
-            stride is the size of an element and is never written.
+        TmaBuildError: 'TMA descriptor field is not device-mutable', for any other kind and for the stride of axis 0,
+            which is the size of an element and is never written.
 
     >>> TmaUpdate("UPDATE_DIM", 1, 700).kind.value
     'global_dim'
@@ -93,8 +93,8 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
     Args:
         descriptor: a descriptor of tiled movement. update: the change.
     Raises:
-        TmaBuildError: the descriptor is an im2col descriptor, which only the host makes; or the axis is made of several
-            modes of the tensor, and its extent alone does not decide which of them changes.
+        TmaBuildError: the descriptor is an im2col descriptor, which only the host can make; or the axis consists of
+            several modes of the tensor, so that the new extent does not determine which of them changes.
         InvalidValueError: the axis does not exist, a value is out of range, or an address or stride is not a multiple
             of 16.
 
@@ -133,7 +133,8 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
         named = ", ".join(map(str, owners))
         hint = "build the descriptor of a tensor in which this axis is one mode, with one size and one stride"
         raise TmaBuildError(
-            f"{update.kind.name} needs an axis that is one mode of the tensor; axis {axis} is {len(owners)} ({named})",
+            f"{update.kind.name} needs an axis that is one mode of the tensor; axis {axis} combines "
+            f"{len(owners)} modes ({named})",
             {"tensor": layout, "box": tiled.layout},
             hint,
         )
@@ -151,7 +152,7 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
 
 
 def _with_leaf(tree: Tree, path: tuple[int, ...], value: int) -> Tree:
-    """Return a tree with another number at a path."""
+    """Return a copy of a nested tuple with the leaf at a path replaced."""
     if not path or type(tree) is not tuple:
         return value
     return tuple([_with_leaf(part, path[1:], value) if i == path[0] else part for i, part in enumerate(tree)])

@@ -1,11 +1,11 @@
-"""The two descriptor types of the dialect as values, and their builders.
+"""The tiled and im2col descriptors of the dialect as values, and the functions that build them.
 
 A descriptor holds the arguments from which its 128 bytes are encoded. Axes are innermost first.
 
-The builder makes a descriptor from a tensor and a plain static layout, or lists all reasons against it. It first checks
-the rules of the TMA Atoms reference page: global memory, rank 1 to 5, no composed layout, a static layout. Then it
-checks the rules of stage 3b of the TMA load walkthrough: the pointer, the box, the shared layout and padding. Last, it
-checks the limits of a tensor map.
+A builder makes a descriptor from a tensor and a plain static layout, or raises an error that lists all broken rules. It
+first checks the rules of the TMA Atoms reference page: global memory, rank 1 to 5, no composed layout, a static layout.
+Then it checks the rules of stage 3b of the TMA load walkthrough: the pointer, the box, the shared layout and padding.
+Last, it checks the limits of a tensor map.
 """
 
 from __future__ import annotations
@@ -74,19 +74,19 @@ SharedLayout: TypeAlias = Layout | ComposedLayout
 
 
 class SupportsDLPack(Protocol):
-    """An array of numpy, torch, cupy or JAX."""
+    """Interface of an array that supports DLPack: numpy, torch, cupy or JAX."""
 
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
 
 def in_global_memory(tensor: Tensor) -> bool:
-    """Whether it is a tensor of a global pointer or an array, not of coordinates."""
+    """Whether an object is a tensor in global memory: over a global pointer or an array, not over coordinates."""
     engine = tensor.engine
     return isinstance(engine, (Pointer, ArrayEngine)) and getattr(engine, "space", "gmem") == "gmem"
 
 
 def is_static_layout(layout: Layout | None) -> bool:
-    """Whether shape and strides are static.
+    """Whether all sizes and strides of a layout are static.
 
     >>> is_static_layout(Layout((Int(8), Int(4)))), is_static_layout(Layout((8, Int(4)), (Int(4), Int(1))))
     (True, False)
@@ -96,7 +96,7 @@ def is_static_layout(layout: Layout | None) -> bool:
 
 
 def mode_sizes(layout: Layout) -> tuple[Tree, ...]:
-    """Return the sizes of the top-level modes; a layout of an integer shape has one.
+    """Return the sizes of the top-level modes of a layout; an integer shape is one mode.
 
     >>> mode_sizes(Layout((Int(4), (Int(2), Int(3)))))
     (Int(4), Int(6))
@@ -106,7 +106,7 @@ def mode_sizes(layout: Layout) -> tuple[Tree, ...]:
 
 
 def names_leaves(shape: Tree, basis: Tree) -> bool:
-    """Whether every basis element names a leaf of this shape.
+    """Whether every basis element among the strides names a leaf of this shape.
 
     >>> from cute_py.arith_tuple.arith_tuple import E
     >>> names_leaves(((4, 2), 8), (E(0, 1), E(1))), names_leaves(((4, 2), 8), (E(0),)), names_leaves((8,), (E(0, 0),))
@@ -123,9 +123,9 @@ def names_leaves(shape: Tree, basis: Tree) -> bool:
 
 
 def half_of_pair(layout: SharedLayout) -> SharedLayout | None:
-    """Return the half of a tile that the first of two CTAs holds, or None if mode 0 is odd.
+    """Return the half of a tile that belongs to the first of two CTAs; None if the size of mode 0 is odd.
 
-    CuTe's MMAs of two CTAs split A and B along mode 0.
+    CuTe's two-CTA MMAs split A and B along mode 0.
 
     >>> print(half_of_pair(Layout((Int(128), Int(64)), (Int(64), Int(1)))))
     (_64,_64):(_64,_1)
@@ -138,9 +138,9 @@ def half_of_pair(layout: SharedLayout) -> SharedLayout | None:
 
 
 def image_of(layout: Layout) -> Layout | None:
-    """Return the layout of the tensor of an im2col transfer, ((w,h,d,n), c) or (c, (w,h,d,n)).
+    """Return an image layout in im2col form, ((w,h,d,n), c) or (c, (w,h,d,n)).
 
-    The given layout may have this form, or flat modes C, W, (H, (D,)) N. The result is None for other layouts.
+    The argument has this form, or the flat modes C, W, (H, (D,)) N. The result is None for other layouts.
 
     >>> print(image_of(Layout((64, 16, 8, 2))))
     ((16,8,2),64):((64,1024,8192),_1)
@@ -155,7 +155,7 @@ def image_of(layout: Layout) -> Layout | None:
 
 
 def swizzled_layout(plain: Layout, code: int, dtype: DType) -> SharedLayout:
-    """Compose a layout in shared memory with the driver's swizzle of this number."""
+    """Compose a shared-memory layout with the swizzle that has this driver code."""
     if not code:
         return plain
     row = next(row for row in SWIZZLE_MODES if row.code == code)
@@ -163,7 +163,7 @@ def swizzled_layout(plain: Layout, code: int, dtype: DType) -> SharedLayout:
 
 
 def movable_format(dtype: DType) -> TensorMapDataType | None:
-    """Return the format in which elements move: their own, or that of integers of the same width. None: TMA has none.
+    """Return the format in which elements move: their own or that of equally wide integers; None if TMA has neither.
 
     >>> movable_format(as_dtype("int16")), movable_format(as_dtype("complex64"))
     (TensorMapDataType.UINT16, None)
@@ -175,7 +175,7 @@ def movable_format(dtype: DType) -> TensorMapDataType | None:
 
 
 class _Descriptor:
-    """Base of both descriptors. It reads values from the tensor and from the request of the tensor map."""
+    """Base class of both descriptors, with properties that read the tensor and the request of the tensor map."""
 
     __slots__ = ()
     mnemonic: ClassVar[str]
@@ -184,7 +184,7 @@ class _Descriptor:
 
     @property
     def base(self) -> int:
-        """Address, bytes."""
+        """Address of the tensor in bytes."""
         return self.request.global_address
 
     @property
@@ -199,12 +199,12 @@ class _Descriptor:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Strides of axes 1 and up, in bytes."""
+        """Strides of axes 1 and up in bytes."""
         return self.request.global_strides
 
     @property
     def element_strides(self) -> tuple[int, ...]:
-        """Steps per axis."""
+        """Element stride of each axis."""
         return self.request.element_strides
 
     @property
@@ -214,11 +214,11 @@ class _Descriptor:
 
     @property
     def rank(self) -> int:
-        """Axes."""
+        """Number of axes."""
         return self.request.rank
 
     def explain(self) -> str:
-        """Describe the map, field by field."""
+        """Describe the tensor map, field by field."""
         return f"{self}\n{describe(self.request)}"
 
     def __str__(self) -> str:
@@ -226,15 +226,15 @@ class _Descriptor:
 
 
 def repr_of_descriptor(descriptor: TmaDescriptorTiled | TmaDescriptorIm2col) -> str:
-    """Box, tensor and swizzle of a descriptor in one line."""
+    """Return the box, tensor and swizzle of a descriptor as one line."""
     d, kind = descriptor, type(descriptor).__name__
     return f"<{kind}: box {d.box} of {d.shape} x {d.element_bits} bits, swizzle {int(d.swizzle)}>"
 
 
 def check_segments(sizes: tuple[int, ...], rank: int, paddings: int) -> list[Diagnostic]:
-    """Check the numbers of operands of an operation that builds a descriptor of a tensor of this rank.
+    """Check the operand counts of an operation that builds a descriptor for a tensor of this rank.
 
-    The operands are tensor, layout, shapes, strides and paddings.
+    The counts are those of the operands tensor, layout, shapes, strides and paddings.
 
     >>> print(*check_segments((1, 1, 2, 1, 0), 2, 0), *check_segments((9, 9, 9, 9, 9), 2, 0))
     operand_segment_sizes = (9, 9, 9, 9, 9); must be 1, 1, 0 or 2, 0 or 1 or 2, 0
@@ -253,14 +253,14 @@ class TmaDescriptorTiled(_Descriptor):
     Attributes:
         tensor: the global tensor; layout: the box over global modes (the G-basis).
         request: the arguments of cuTensorMapEncodeTiled. Address, shape, strides, box and swizzle come from it.
-        num_multicast: CTAs that the box is divided for.
+        num_multicast: number of CTAs among which the box is divided.
         paddings: fill values, as given; cache_policy: the default policy.
         alignment: alignment of the descriptor itself, in bytes.
-        operand_segment_sizes: numbers of operands of the building operation: tensor, layout, shapes, strides, paddings.
-            None: the numbers of an operation that takes shape and strides from the tensor.
+        operand_segment_sizes: counts of the operands tensor, layout, shapes, strides and paddings of the building
+            operation. None: the counts of an operation that takes shape and strides from the tensor.
 
     Raises:
-        TmaBuildError: no building operation of this tensor has these segment sizes.
+        TmaBuildError: no operation that builds a descriptor for this tensor has these operand counts.
 
     >>> import cute_py as cute
     >>> x = make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
@@ -290,15 +290,15 @@ class TmaDescriptorTiled(_Descriptor):
 
     @property
     def box(self) -> tuple[int, ...]:
-        """Elements per axis, for one CTA."""
+        """Elements per axis of the box that one CTA issues."""
         return self.request.box_dim
 
     @property
     def traits(self) -> TmaAtom:
-        """CuTe's atom for a copy of one box. The box is compact in shared memory.
+        """CuTe's atom for a copy of one box, which is compact in shared memory.
 
         Raises:
-            CuteError: as `make_tma_atom`, which refuses a box that is not a tile of the tensor's modes.
+            CuteError: as `make_tma_atom`, for example because the box is not a tile of the tensor's modes.
         """
         sizes, strides = mode_sizes(self.layout), leaves(self.layout.stride)
         owner = {tuple(getattr(d, "modes", ())): i for i, d in enumerate(strides)}
@@ -314,7 +314,7 @@ class TmaDescriptorTiled(_Descriptor):
 
     @property
     def attributes(self) -> dict[str, TmaLoadMode | TmaStoreMode | int | None]:
-        """The attributes, as the building operation prints them."""
+        """The attributes as the building operation prints them."""
         mode = self.mode if self.store_mode is None else self.store_mode
         return {"mode": mode, "elementBitWidth": self.element_bits, "num_multicast": self.num_multicast}
 
@@ -352,12 +352,12 @@ class TmaDescriptorIm2col(_Descriptor):
 
     @property
     def box(self) -> tuple[int, int]:
-        """(channels, pixels): the two modes of an im2col box."""
+        """(channels, pixels), the two modes of an im2col box."""
         return (self.request.channels_per_pixel, self.request.pixels_per_column)
 
     @property
     def traits(self) -> Im2colAtom:
-        """CuTe's atom of a copy of one box: its pixels by its channels, at the first filter position."""
+        """CuTe's atom for a copy of one box (pixels by channels) at the first filter position."""
         dtype, (channels, pixels) = as_dtype(self.tensor.element_type), self.box
         plain = Layout((Int(pixels), Int(channels)), (Int(channels), Int(1)))
         name = modes.operation_of(None, self.store_mode, None, True)
@@ -367,7 +367,7 @@ class TmaDescriptorIm2col(_Descriptor):
 
     @property
     def attributes(self) -> dict[str, str | int]:
-        """The attributes, as the building operation prints them."""
+        """The attributes as the building operation prints them."""
         return {"mode": "im2col", "elementBitWidth": self.element_bits}
 
     __repr__ = repr_of_descriptor
@@ -384,7 +384,7 @@ def check_source(source: Tensor) -> list[Diagnostic]:
 
 
 def _reshaped(tensor: Tensor, shapes: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
-    """Replace the tensor's own sizes and strides by the shape and stride operands of the operation."""
+    """Return the tensor with its sizes and strides replaced by the shape and stride operands of the operation."""
     layout = tensor.layout
     rank = rank_of(layout.shape)
     if not shapes and not strides:
@@ -406,7 +406,7 @@ def _reshaped(tensor: Tensor, shapes: tuple[int, ...], strides: tuple[int, ...])
 
 
 def _check_form(op: Op, count: int, arch: str, alignment: int, bits: int | None, dtype: DType) -> list[Diagnostic]:
-    """Check architecture, alignment of the descriptor, and element width: both builders do this before the box."""
+    """Check architecture, descriptor alignment and element width. Both builders do this before they check the box."""
     found = check_op(op, arch, count) + diagnostics.check_pointer(expect_integer(alignment, "alignment", unit="bytes"))
     wrong = bits is not None and expect_integer(bits, "elementBitWidth") != dtype.bits
     text = f"elementBitWidth = {bits} bits; must be the {dtype.bits} of {dtype.name}"
@@ -414,10 +414,10 @@ def _check_form(op: Op, count: int, arch: str, alignment: int, bits: int | None,
 
 
 def box_basis(gmem: Layout, layout: Layout, pair: bool = False) -> Layout:
-    """Return the box over global modes.
+    """Return the box as a layout over global modes.
 
     A layout with basis strides is the box itself. Any other layout is a tile in shared memory, and the box is its
-    G-basis, for one CTA if it is the tile of a `pair`.
+    G-basis. For the tile of a `pair` of CTAs, the box is that of one CTA.
 
     Raises:
         CuteError: no box exists for this tile.
@@ -436,19 +436,19 @@ _TEXT_OF = {"inner_bytes": "box_granularity", "inner_span": "smem_not_compatible
 
 
 def check_request(found: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Sort the rules that a map breaks: first those of the pages, in the texts of the pages."""
+    """List the rules that a map breaks: first those of the reference pages, with the texts of the pages."""
     rows = [(_TEXT_OF.get(rule.rule, ""), rule) for rule in found]
     named = [d for text, rule in rows for d in diagnostics.broken((bool(text), text, rule.message))]
     return [*named, *[rule for text, rule in rows if not text]]
 
 
 def rules_of(arch: str) -> str:
-    """Return the GPU whose rules apply to a map: this one, or sm_90a if this one has no TMA."""
+    """Return the architecture whose rules apply to a map: `arch`, or sm_90a if `arch` has no TMA."""
     return arch if arch in GPUS else "sm_90a"
 
 
 def map_swizzle(swizzle: Swizzle | None) -> tuple[int, list[Diagnostic]]:
-    """Return the driver's number of a swizzle on bytes, and the reasons why TMA does not support the swizzle."""
+    """Return the driver's code of a swizzle on bytes, and the reasons why TMA does not support the swizzle."""
     swizzle = Swizzle(0, 4, 3) if swizzle is None else swizzle
     reason = why_not_swizzle(swizzle)
     if reason is not None:
@@ -478,15 +478,16 @@ def build_tma_descriptor(
         layout: a plain static layout. It is the layout of the tile in shared memory, in elements and in the tensor's
             mode order, or the box over global modes (a G-basis).
         shapes: elements, one per mode of the tensor; overrides its own shape.
-        strides: elements, one for each mode except the contiguous one (or one for each mode).
-        paddings: fill value of out-of-bounds elements; only zeros are allowed.
+        strides: elements, one per mode except the contiguous mode (or one per mode).
+        paddings: fill values of out-of-bounds elements; only zeros are allowed.
         mode: a load mode; 'tiled' is NO_MULTICAST.
         store_mode: a store mode, if the descriptor is for a store or a reduction.
         elementBitWidth: bits; default: the width of the tensor's elements.
         swizzle: the swizzle, on bytes.
         alignment: alignment of the descriptor, bytes.
     Raises:
-        TmaBuildError: a rule is broken. The headline is the text of the first one; the facts list the others.
+        TmaBuildError: a rule is broken. The headline of the error is the text of the first broken rule; the facts list
+            the others.
 
     >>> import cute_py as cute
     >>> x = make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
@@ -559,7 +560,8 @@ def build_tma_descriptor_im2col(
         channels_per_pixel, pixels_per_column: the box, 1 to 256 and 1 to 1024.
         element_strides: one per mode, 1 to 8; default 1.
     Raises:
-        TmaBuildError: a rule is broken. The headline is the text of the first one; the facts list the others.
+        TmaBuildError: a rule is broken. The headline of the error is the text of the first broken rule; the facts list
+            the others.
 
     >>> import cute_py as cute
     >>> x = make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout((64, 8, 8, 2), (Int(1), 64, 512, 4096)))
@@ -595,7 +597,7 @@ def build_tma_descriptor_im2col(
 
 
 def _flat_numbers(layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return sizes and strides of flat modes as known numbers."""
+    """Return sizes and strides of flat modes as integers."""
     numbers = [*leaves(layout.shape), *leaves(layout.stride)]
     if not all(isinstance(n, int) for n in numbers):
         raise InvalidTypeError("a descriptor needs known numbers", {"layout": layout}, "use .subs() first")

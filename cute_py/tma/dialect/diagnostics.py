@@ -1,13 +1,14 @@
-"""The texts of the dialect's verifiers, byte for byte, and the checks that produce them.
+"""The diagnostics of the dialect's verifiers, byte for byte, and the checks that produce them.
 
-A check lists every broken rule as a `Diagnostic`. Its `text` is the page's text. Where a page prints `…`, the text has
-the actual value; elsewhere the value is the diagnostic's `detail`. Stages are those of the TMA load walkthrough:
+A check lists every broken rule as a `Diagnostic`, whose `text` is the text on the reference page. Where a page prints
+`…`, the text has the actual value; elsewhere the value is in the diagnostic's `detail`. Stages are those of the TMA
+load walkthrough:
 
     1    the tile                3a  the copy before the rewrite     3c  the atom of the asynchronous copy
     2    the copy's operands     3b  the descriptor
 
-The descriptor builder and the executable atom make the checks of 3b and 3c on their own operands. The TMA Atoms
-reference page states some of their requirements only as code; this library wrote the texts of these.
+The descriptor builder and the executable atom also make the checks of stages 3b and 3c on their own operands. The TMA
+Atoms reference page states some of their requirements only as code; for these, the text is cute_py's own.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ MAX_TILE_ELEMENTS: Final = 16_777_216
 
 
 def mlir_type(dtype: DType) -> str:
-    """Return the spelling of an element type in the traces: bf16, f32, i8.
+    """Return the name of an element type in MLIR, as the traces print it: bf16, f32, i8.
 
     >>> from cute_py.dtypes import as_dtype
     >>> [mlir_type(as_dtype(name)) for name in ("bfloat16", "float8_e4m3fn", "uint8", "bool")]
@@ -70,14 +71,15 @@ def mlir_type(dtype: DType) -> str:
 
 
 def short_repr(thing: object) -> str:
-    """Return the class and the first line of the text: `<Lowering: sm90_tma_load_2d_bf16 on sm_90a>`."""
+    """Return a repr with the class and the first line of the text: `<Lowering: sm90_tma_load_2d_bf16 on sm_90a>`."""
     return shortened(f"<{type(thing).__name__}: {str(thing).partition(chr(10))[0]}>", 300)
 
 
 def broken(*rows: tuple[int | Sized, str, str]) -> list[Diagnostic]:
     """Make the diagnostics of the rows whose first entry is true.
 
-    A row is (whether the rule is broken, rule, finding). If a rule has no fixed text, the finding is its text.
+    A row is (whether the rule is broken, rule, finding). If a rule has no fixed text, the finding is the text of the
+    diagnostic.
 
     >>> found = broken((True, "rank", "rank = 6; must be 1 to 5"), (False, "no_tma", ""), (True, "no_barrier", ""))
     >>> [d.text for d in found]
@@ -105,7 +107,7 @@ def refuse_operation(found: Sequence[Diagnostic]) -> None:
 
 
 def check_tile(extents: Sequence[int]) -> list[Diagnostic]:
-    """Stage 1: extents are positive constants and powers of two, and the tile has at most 16 million elements.
+    """Stage 1: check that extents are constant powers of two, and that the tile has at most 16 million elements.
 
     >>> [d.text for d in check_tile((96, 128))]
     ['all dimensions must be powers of two, got [96, 128]']
@@ -126,8 +128,8 @@ def check_operands(
 ) -> list[Diagnostic]:
     """Stage 2: check the coordinates, their type, and the element types of view and tensor.
 
-    There is one coordinate per mode, of the memref's index type. View and tensor have the same element type. Here, all
-    integers of one width are the same type without a sign, and a bool moves as its byte.
+    There must be one coordinate per mode, of the memref's index type, and view and tensor must have the same element
+    type. Integers of one width count as the same type, with or without a sign, and a bool counts as a byte.
     """
     view, tensor = dtypes
     integers = all(dtype.kind in ("int", "uint", "bool") for dtype in dtypes) and view.bits == tensor.bits
@@ -140,7 +142,7 @@ def check_operands(
 
 
 def check_memory_order(direction: str, mem_semantic: str, in_bounds: int, rank: int) -> list[Diagnostic]:
-    """Stage 3a: a load forbids acquire and a store forbids release; there is one in_bounds element per mode.
+    """Stage 3a: check that a load is not acquire, a store is not release, and `in_bounds` has one element per mode.
 
     The walkthrough has the rule for loads; the rule for stores is by analogy.
     """
@@ -152,25 +154,25 @@ def check_memory_order(direction: str, mem_semantic: str, in_bounds: int, rank: 
 
 
 def check_pointer(alignment: int) -> list[Diagnostic]:
-    """Stage 3b: check the alignment of the descriptor itself, in bytes."""
+    """Stage 3b: check the alignment of the descriptor itself, which is given in bytes."""
     wrong = alignment < DESCRIPTOR_BYTES or alignment % DESCRIPTOR_BYTES
     return broken((wrong, "descriptor_alignment", f"{alignment} bytes"))
 
 
 def check_box_row(elements: int, bits: int) -> list[Diagnostic]:
-    """Stage 3b: check the innermost row of the box, in bytes."""
+    """Stage 3b: check the size of the innermost row of the box in bytes."""
     size = f"{elements} elements x {bits} bits = {elements * bits / 8:g} bytes"
     return broken((elements * bits % ROW_BITS, "box_granularity", size))
 
 
 def check_row(row_bits: int, span: int, swizzle: str) -> list[Diagnostic]:
-    """Stage 3b: a row of the box has at most as many bytes as the span of its swizzle; 0 means no swizzle."""
+    """Stage 3b: check that a row of the box is not longer than the span of its swizzle; span 0 means no swizzle."""
     text = f"box rows of {row_bits // 8} bytes; at most {span} with {swizzle}"
     return broken((0 < 8 * span < row_bits, "smem_not_compatible", text))
 
 
 def check_padding(paddings: Sequence[int | float], is_store: bool) -> list[Diagnostic]:
-    """Stage 3b: padding must be zeros; no mode of this dialect supports another fill."""
+    """Stage 3b: check that padding is zeros, because no mode of this dialect supports another fill value."""
     bad = [p for p in paddings if not (is_integer(p) or isinstance(p, float)) or p != 0]
     rule = "store_padding" if is_store else "zero_padding_only"
     return broken((True, rule, f"paddings({given(bad[0])})")) if bad else []
@@ -183,7 +185,7 @@ def check_atom(
 
     Args:
         kind: 'load', 'store' or 'reduce'.
-        bytes_per_atom: bytes of the box of one instruction; a CTA of a multicast issues its slice.
+        bytes_per_atom: bytes of the box of one instruction. With multicast, it is the slice that one CTA issues.
     """
     small = multicast > 1 and bytes_per_atom < SMALLEST_MULTICAST_BYTES
     return broken(

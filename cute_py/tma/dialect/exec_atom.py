@@ -1,4 +1,4 @@
-"""The operations on atoms: build them, bind them, and lower a copy.
+"""Operations on atoms: build an atom, bind it to run-time state, and lower a copy.
 
     desc = tma_descriptor_tiled(tensor, layout, paddings=(), mode="tiled", elementBitWidth=16)
     atom = non_exec_tiled_tma_load(desc, tile, cta_map, num_multicast=1)
@@ -6,13 +6,13 @@
     op   = tma_load(exec, smem_tile, coord, allow_tma=True, inBounds=True)
 
 `make_exec_tma` binds a verified atom to its run-time state: a barrier in shared memory, a cache mode, a multicast mask.
-Lowering checks the operands of one copy, and raises the barrier's count by the bytes that the copy will deliver. It
-returns the operations in order: the prefetch of the descriptor if requested, the expectation, one copy per instruction.
-A load completes through the barrier, so a reader of the tile first waits on it. Stores and reductions complete by bulk
-groups, and use no barrier.
+Lowering checks the operands of one copy, and adds the bytes that the copy will deliver to the bytes that the barrier
+expects. It returns the operations in order: the prefetch of the descriptor if requested, the byte expectation, and one
+copy per instruction. A load completes at its barrier, so a reader of the tile first waits on the barrier. Stores and
+reductions complete by bulk groups and use no barrier.
 
-The ten operations and types of the family are frozen values that are checked when they are made. Their attributes have
-the names of the dialect. Source: the TMA Atoms reference page, Atom Family and Worked Example.
+The ten operations and types of the atom family are frozen values that are checked when they are made. Their attributes
+have the dialect's names. Source: the TMA Atoms reference page, Atom Family and Worked Example.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _MASKS: Final = (1 << MAX_CLUSTER) - 1
 
 @dataclass(frozen=True, slots=True)
 class FamilyRow:
-    """One member of the family: its name in the dialect, its function in this package, its role."""
+    """One member of the atom family: its name in the dialect, its function in this package, and its role."""
 
     name: str
     function: str
@@ -108,8 +108,8 @@ ATOM_FAMILY: Final[tuple[FamilyRow, ...]] = (
 def check_barrier(barrier: Place | TransactionBarrier | None) -> list[Diagnostic]:
     """Check that an atom can be bound to this barrier.
 
-    The reference page requires a barrier for every atom, although only a load uses it. An object with `expect_tx` that
-    names no memory space counts as a barrier in shared memory.
+    The reference page requires a barrier for every atom, although only a load uses it. An object with `expect_tx` but
+    without a memory space counts as a barrier in shared memory.
     """
     if barrier is None:
         return broken((True, "no_barrier", ""))
@@ -143,7 +143,7 @@ def make_exec_tma(
     """Bind a non-exec atom to its run-time state.
 
     Args:
-        atom: a verified `NonExecTmaAtom`, or the record that holds one.
+        atom: a verified `NonExecTmaAtom`, or the record that contains one.
         barrier: a barrier in shared memory: an object with `expect_tx`, or a shared pointer. Only a load uses it.
         cache_mode: a `CacheMode`, its name, or `load_cache_mode<cg>`; default: the cache policy of the descriptor.
         multicast: the mask of the receiving CTAs; bit i is CTA i of the cluster.
@@ -172,7 +172,7 @@ def make_exec_tma(
 def check_exec_copy(exec_atom: ExecTmaAtom, tile: Place, coord: Sequence[Number]) -> list[Diagnostic]:
     """Check the operands of one copy.
 
-    The tile must lie in shared memory at a place that the atom allows. The coordinate must have the rank of the
+    The tile must be in shared memory, at an address that the atom allows. The coordinate must have the rank of the
     descriptor.
     """
     if not isinstance(coord, (tuple, list)):
@@ -188,7 +188,7 @@ def check_exec_copy(exec_atom: ExecTmaAtom, tile: Place, coord: Sequence[Number]
 
 
 def check_load(atom: NonExecTmaAtom) -> list[Diagnostic]:
-    """Check stage 3c of a load, on the atom and the descriptor that it was made with."""
+    """Make the checks of stage 3c on the atom of a load and the descriptor that it was made with."""
     tma_box = atom.box if atom.descriptor is None else atom.descriptor.box
     return check_atom(atom.kind, len(tma_box), len(atom.box), atom.bytes_per_instruction, atom.num_multicast)
 
@@ -220,17 +220,19 @@ def lower_tma_load(
     cta: int = 0,
     im2col_offsets: Sequence[int] = (),
 ) -> tuple[PrefetchDescriptor | ExpectTx | BulkTensorCopy, ...]:
-    """Return the operations of one tile's load, in order. A barrier with a count then expects the bytes of the tile.
+    """Lower the load of one tile: return its operations in order.
+
+    If the barrier of the atom has a method `expect_tx`, it then expects the bytes of the tile.
 
     Args:
         dst: the tile in shared memory: a tensor, a pointer, or an object that names its memory space.
-        coord: the coordinate of the tile's first element, innermost first, one number per mode of the descriptor.
+        coord: the coordinate of the tile's first element, innermost first, one integer per mode of the descriptor.
         prefetch: prefetch the descriptor first.
         cta: the CTA of a multicast that issues the copy.
         im2col_offsets: offsets of an im2col load, W first; zeros by default.
     Raises:
-        TmaBuildError: 'expect a tma_load atom type' for another atom, the tile is outside shared memory, or the
-            coordinate has another rank.
+        TmaBuildError: 'expect a tma_load atom type' if the atom is not a load, the tile is not in shared memory, or the
+            coordinate has the wrong rank.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -256,15 +258,15 @@ def lower_tma_load(
 def lower_tma_store(
     exec_atom: ExecTmaAtom, src: Place, coord: Sequence[Number], *, prefetch: bool = False
 ) -> tuple[PrefetchDescriptor | BulkTensorCopy, ...]:
-    """Return the operations of one tile's store or reduction, in order.
+    """Lower the store or reduction of one tile: return its operations in order.
 
     Args:
         src: the tile in shared memory: a tensor, a pointer, or an object that names its memory space.
-        coord: the coordinate of the tile's first element, innermost first, one number per mode of the descriptor.
+        coord: the coordinate of the tile's first element, innermost first, one integer per mode of the descriptor.
         prefetch: prefetch the descriptor first.
     Raises:
-        TmaBuildError: the atom is a load atom, the tile is outside shared memory, the coordinate has another rank, or
-            the hardware does not support the reduction for this element type.
+        TmaBuildError: the atom is a load, the tile is not in shared memory, the coordinate has the wrong rank, or the
+            hardware does not support the reduction for this element type.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -286,15 +288,15 @@ def lower_tma_store(
 
 @record
 class TmaOperation:
-    """One copy: atom.tma_load, atom.tma_store or atom.tma_reduce.
+    """One copy operation: atom.tma_load, atom.tma_store or atom.tma_reduce.
 
     Attributes:
-        exec_atom: the bound atom.
+        exec_atom: the executable atom.
         tile: the tile in shared memory.
         coord: the coordinate of the tile's first element, innermost first.
-        operations: the lowering of the copy, in order.
-        allow_tma: whether the copy may be a TMA copy.
-        inBounds: whether the producer promises that the tile lies inside the tensor.
+        operations: the operations that the copy lowers to, in order.
+        allow_tma: whether the copy may be lowered to TMA.
+        inBounds: whether the producer promises that the tile is inside the tensor.
         cta: the CTA of a multicast that issues the copy.
 
     >>> import cute_py as cute
@@ -317,7 +319,7 @@ class TmaOperation:
 
     @property
     def prefetch(self) -> bool:
-        """Whether a prefetch of the descriptor comes first."""
+        """Whether the copy first prefetches its descriptor."""
         return any(isinstance(one, PrefetchDescriptor) for one in self.operations)
 
     @property
@@ -336,14 +338,14 @@ class TmaOperation:
 
     @property
     def copies(self) -> tuple[BulkTensorCopy, ...]:
-        """The instructions, in order."""
+        """The copy instructions, in order."""
         return tuple([one for one in self.operations if isinstance(one, BulkTensorCopy)])
 
     def ptx(self, arch: str | None = None) -> str:
-        """Return the text of the operations, one line each.
+        """Return the operations as PTX text, one line each.
 
-        Stores and reductions first make the tile visible to the asynchronous proxy. Last, they commit their bulk group
-        and wait until the engine has read the tile.
+        Stores and reductions first make the tile visible to the asynchronous proxy. At the end, they commit their bulk
+        group and wait until the engine has read the tile.
 
         Raises:
             EmissionError: `arch` does not have an instruction.
@@ -356,8 +358,8 @@ class TmaOperation:
         """Run the operations on the emulator, and return the bytes of all copies.
 
         Arguments and errors are those of `BulkTensorCopy.run`. A load arrives at its barrier once, before its copies,
-        as its `mbarrier.arrive.expect_tx` does. An `Mbarrier` expects the bytes as soon as the operation is made. A
-        barrier at an address of `smem` expects them only from this call on.
+        as its `mbarrier.arrive.expect_tx` does. An `Mbarrier` expects the bytes from the time when the operation is
+        made. A barrier that is an address in `smem` expects them from this call on.
 
         Raises:
             InvalidValueError: no arrival is pending at the barrier.
@@ -377,7 +379,7 @@ class TmaOperation:
 
 
 def arrive(exec_atom: ExecTmaAtom, smem: Window) -> None:
-    """Arrive at the barrier of a load. A barrier at an address also expects the bytes of the load from here on."""
+    """Arrive at the barrier of a load. A barrier that is an address expects the bytes of the load from this call on."""
     barrier, place = exec_atom.barrier, address_of(exec_atom.barrier)
     if exec_atom.atom.kind != "load":
         return
@@ -388,7 +390,7 @@ def arrive(exec_atom: ExecTmaAtom, smem: Window) -> None:
 
 
 def check_bounds(exec_atom: ExecTmaAtom, coord: tuple[Number, ...]) -> list[Diagnostic]:
-    """Find the known coordinates of the first instruction that breaks an inBounds promise."""
+    """Find the first instruction whose coordinates, if known, break the inBounds promise."""
     atom, descriptor = exec_atom.atom, exec_atom.atom.descriptor
     if not isinstance(descriptor, TmaDescriptorTiled) or len(coord) != descriptor.rank:
         return []
@@ -415,7 +417,7 @@ def _operation(
     cta: int = 0,
     offsets: Sequence[int] = (),
 ) -> TmaOperation:
-    """Make one copy, after a check that atom and attributes (allow_tma, inBounds) fit the operation."""
+    """Make one copy operation. The atom and the attributes (allow_tma, inBounds) are checked first."""
     name = f"atom.tma_{kind}"
     if not isinstance(exec_atom, ExecTmaAtom):
         raise InvalidTypeError(f"{name} takes the result of make_exec_tma, got {type(exec_atom).__name__}")
@@ -449,7 +451,9 @@ def tma_load(
     cta: int = 0,
     im2col_offsets: Sequence[int] = (),
 ) -> TmaOperation:
-    """atom.tma_load: load one tile. A barrier with a count then expects the bytes of the tile.
+    """atom.tma_load: load one tile.
+
+    If the barrier of the atom has a method `expect_tx`, it then expects the bytes of the tile.
 
     Args:
         dst: the tile in shared memory.
@@ -459,8 +463,8 @@ def tma_load(
         cta: the CTA of a multicast that issues the copy.
         im2col_offsets: offsets of an im2col load, W first; zeros by default.
     Raises:
-        TmaBuildError: 'expect a tma_load atom type' or another text of the atom verifier, the tile is outside shared
-            memory, or the coordinate has another rank or breaks the inBounds promise. The barrier is unchanged.
+        TmaBuildError: 'expect a tma_load atom type' or another text of the atom verifier, the tile is not in shared
+            memory, or the coordinate has the wrong rank or breaks the inBounds promise. The barrier is then unchanged.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -554,7 +558,7 @@ Source: TypeAlias = TmaDescriptorTiled | TmaDescriptorIm2col | Tensor | Supports
 def _partitioned(
     source: Source, tile: SharedLayout | Tensor, cta_map: Layout | Tree | None, arch: str, **transfer: Any
 ) -> NonExecTmaAtom:
-    """Make the verified atom. `cta_map` is a V-map if its strides are basis elements, otherwise a tile."""
+    """Make a verified atom. `cta_map` is a CTA value map if its strides are basis elements, otherwise a tile."""
     descriptor = source if isinstance(source, (TmaDescriptorTiled, TmaDescriptorIm2col)) else None
     tensor = source if descriptor is None else descriptor.tensor
     is_map = isinstance(cta_map, Layout) and any(isinstance(d, ScaledBasis) for d in leaves(cta_map.stride))
@@ -577,9 +581,9 @@ def non_exec_tiled_tma_load(
     Args:
         descriptor: a tiled or an im2col descriptor, or the global tensor itself. A descriptor must fit the tile and
             this operation in box, swizzle, element type, mode and multicast count.
-        tile: the shared layout.
-        cta_map: the CTA's value map (basis strides), or the tile by mode.
-        num_multicast, load_mode: as in `partition`; the default mode is that of the descriptor.
+        tile: the layout of the tile in shared memory.
+        cta_map: the CTA's value map (with basis strides), or the tile by mode.
+        num_multicast, load_mode: as in `partition`; the default load mode is that of the descriptor.
     Raises:
         TmaVerifyError: a step of the partition verifier refuses the atom.
 
@@ -595,7 +599,7 @@ def non_exec_tiled_tma_load(
 
 
 def _store_mode(source: Source, mode: TmaStoreMode | int | str | None = None) -> TmaStoreMode | int | str:
-    """Return the mode of a store: the given one, or that of the descriptor."""
+    """Return the mode of a store: the argument if given, otherwise that of the descriptor."""
     found = getattr(source, "store_mode", None) if mode is None else mode
     return TmaStoreMode.TILED if found is None else found
 

@@ -1,12 +1,12 @@
-"""Tile copy for GPUs without TMA: a complete PTX module with cp.async (sm_80..89) or ld.global.nc (sm_70/75).
+"""Write tile copies for GPUs without TMA: PTX modules with cp.async (sm_80..89) or ld.global.nc (sm_70/75).
 
-Shared memory receives the same bytes as from the TMA copy: boxes one after the other, the rows of each box, the
-swizzle, and zeros outside the tensor. Threads compute the addresses. Thread t moves granules t, t + 128, ... of 4 bytes
-(cp.async) or 16 bytes (loads through registers).
+Shared memory receives the same bytes as from the TMA copy: one box after the other, each row by row, swizzled, with
+zeros outside the tensor. Threads compute the addresses. Thread t moves granules t, t + 128, ..., of 4 bytes each
+(cp.async) or 16 bytes each (loads through registers).
 
-Parameters of the kernel, innermost mode first: p_base u64 (address of element 0), p_stride1.. u64 (bytes),
-p_size0.. u32 (elements), p_coord0.. s32 (elements; the innermost a multiple of the granule), p_image u64. If p_image is
-not 0, a load writes the image of shared memory to it; a store reads its tile from it.
+Parameters of the kernel, innermost mode first: p_base u64 (address of element 0), p_stride1.. u64 (bytes), p_size0..
+u32 (elements), p_coord0.. s32 (elements; the innermost is a multiple of the granule), p_image u64. If p_image is not 0,
+a load copies shared memory to this address, and a store reads its tile from it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _SWIZZLE_MASK = {TensorMapSwizzle.NONE: 0, TensorMapSwizzle.B32: 1, TensorMapSwi
 
 
 def granule_bytes(copy: TracedCopy, kind: str) -> int:
-    """Bytes that one thread instruction moves: 4 with cp.async, else 16 (4 if rows are not multiples of 16 bytes)."""
+    """Return the bytes that one thread instruction moves.
+
+    These are 4 with cp.async. Otherwise they are 16, or 4 if rows are not multiples of 16 bytes.
+    """
     return 4 if kind == "cp.async" or copy.row_bytes % 16 else 16
 
 
@@ -54,7 +57,7 @@ def check_legacy(copy: TracedCopy) -> list[Diagnostic]:
 
 
 def _locate(copy: TracedCopy, granule: int) -> list[str]:
-    """Compute the position of a granule from its number.
+    """Write the instructions that compute the position of a granule from its number.
 
     The results are its element coordinates, its offset in shared memory (%r_at), its valid bytes (%r_n, 0 outside the
     tensor) and its global address (%rd_g).
@@ -114,7 +117,7 @@ def _locate(copy: TracedCopy, granule: int) -> list[str]:
 
 
 def _move(copy: TracedCopy, kind: str, granule: int) -> list[str]:
-    """The instructions that move one granule."""
+    """Write the instructions that move one granule."""
     vector = ".v4" if granule == 16 else ""
     registers = "{%r_v0, %r_v1, %r_v2, %r_v3}" if granule == 16 else "%r_v0"
     zeros = [f"mov.u32 %r_v{n}, 0;" for n in range(granule // 4)]
@@ -150,7 +153,7 @@ def _move(copy: TracedCopy, kind: str, granule: int) -> list[str]:
 
 
 def image_lines(copy: TracedCopy, value: str, end: str) -> list[str]:
-    """Copy shared memory to p_image, or p_image to shared memory for a store, in 4-byte words."""
+    """Write the copy of shared memory to p_image, or of p_image to shared memory for a store, in 4-byte words."""
     spaces = ("shared", "global") if copy.direction == "load" else ("global", "shared")
     at = {"shared": "[%r_ak]", "global": "[%rd_k]"}
     label = "$spill" if copy.direction == "load" else "$fill"
@@ -174,10 +177,10 @@ def image_lines(copy: TracedCopy, value: str, end: str) -> list[str]:
 def tile_module(
     version: Version, arch: str, entry: str, parameters: list[str], registers: dict[str, list[str]], body: list[str]
 ) -> str:
-    """Make a module with one kernel that moves a tile: 128 threads, the tile in dynamic shared memory.
+    """Write a PTX module with one kernel that moves a tile: 128 threads, the tile in dynamic shared memory.
 
     Args:
-        parameters: `.u64 p_base`, ... registers: names, by type ('b32').
+        parameters: declarations such as `.u64 p_base`. registers: the names of registers, by type ('b32').
     """
     declared = (f".reg .{kind} {', '.join(names)};" for kind, names in registers.items())
     options = {"symbols": [".extern .shared .align 1024 .b8 tile[];"], "directives": [f".reqntid {THREADS}"]}
@@ -189,7 +192,7 @@ def legacy_ptx(atom: Copyable | TracedCopy, arch: str, kind: str = "") -> str:
 
     Args:
         atom: any object that `lower` accepts.
-        arch: any architecture; no assembler of CUDA 13 accepts the text for sm_70.
+        arch: any architecture; the assembler of CUDA 13 does not support sm_70.
         kind: "cp.async" or "ldg"; '' selects cp.async for loads from sm_80 on, otherwise "ldg".
     Raises:
         EmissionError: no code exists for this copy (`check_legacy`), or cp.async is used below sm_80 or for a store.

@@ -1,11 +1,12 @@
-"""`lower(atom, tile_coord, arch)`: lower one copy through all stages, from the tile view to machine code.
+"""Lower one copy through all stages, from the tile view to machine code: `lower(atom, tile_coord, arch)`.
 
 On sm_90 and newer these are the stages of a TMA copy. On older architectures the same copy becomes a complete PTX
 module with cp.async or plain loads. Stages 1 to 5 are traces (`stages`); stage 6 is text that ptxas accepts; stage 7 is
 the machine code, if a disassembler is installed.
 
-`phases` does the rewrite between stages 3a and 3. The consumer's wait is a separate operation at stages 3 to 6, `3w` to
-`6w`. It waits on the same barrier, for the parity of the phase that the load completes.
+The module `phases` makes the rewrite between stages 3a and 3. At stages 3 to 6, the consumer's wait is a separate
+operation, shown as stages `3w` to `6w`. It waits on the barrier of the load, for the parity of the phase that the load
+completes.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _CLASSES: Final = (("rd", "b64"), ("r", "b32"), ("h", "b16"), ("p", "pred"))
 
 
 def _instruction(copy: TracedCopy, coords: Sequence[str], address: str, arch: str | None) -> str:
-    """Write the instruction for one box, one operand per line with a comment."""
+    """Write the instruction for one box, with one operand and its comment per line."""
     operands: dict[str, Value] = {"tensor": f"%rd_desc_{value_names(copy).small}", "coords": coords}
     if copy.cache_hint:
         operands["policy"] = "%rd_policy"
@@ -77,10 +78,10 @@ def _instruction(copy: TracedCopy, coords: Sequence[str], address: str, arch: st
 
 
 def stage6_text(copy: TracedCopy, arch: str | None = None) -> str:
-    """Write the PTX of one tile.
+    """Write the PTX for one tile (stage 6).
 
-    It has the rebind of a map that is made on the device, the byte expectation as a literal, and one instruction per
-    box.
+    The text has the rebind if the map is made on the device, the byte expectation with a literal count, and one
+    instruction per box.
 
     Raises:
         EmissionError: `arch` does not have the instruction.
@@ -110,7 +111,7 @@ def stage6_text(copy: TracedCopy, arch: str | None = None) -> str:
 
 
 def _rebind_text(copy: TracedCopy, made: texts.Replacement) -> str:
-    """Write one step of a rebind in PTX, on the slot in the descriptor's register."""
+    """Write one step of a rebind in PTX. The map is at the address in the descriptor's register."""
     text: str = made.step.text.replace("%rd_map", f"%rd_desc_{value_names(copy).small}")
     if not made.step.field:
         return text
@@ -120,7 +121,7 @@ def _rebind_text(copy: TracedCopy, made: texts.Replacement) -> str:
 
 
 def wait_text() -> str:
-    """Write the consumer's wait in PTX. It ends when the phase of that parity has all its arrivals and bytes.
+    """Write the consumer's wait in PTX. It ends when the phase of parity %r_parity has all its arrivals and bytes.
 
     >>> print(wait_text().splitlines()[1])
     mbarrier.try_wait.parity.shared.b64 %p_done, [%rd_mbar], %r_parity;
@@ -131,7 +132,7 @@ def wait_text() -> str:
 
 
 def module_of(text: str, arch: str, version: Version = NEWEST_VERSION) -> str:
-    """Make a PTX module around instructions.
+    """Write a PTX module that contains the given instructions.
 
     The prefix of a register's name decides its type. Registers that the instructions do not write are parameters.
     """
@@ -149,13 +150,13 @@ def _inputs(text: str) -> list[tuple[str, str]]:
 
 
 def _registers(text: str) -> list[tuple[str, str]]:
-    """List the registers of instructions, each with its type, by the prefix of its name."""
+    """List the registers of instructions, each with the type that the prefix of its name determines."""
     names = sorted(set(re.findall(r"%(\w+)", text)))
     return [(name, bits) for name in names for prefix, bits in _CLASSES if re.fullmatch(rf"{prefix}(_\w+|\d+)", name)]
 
 
 def cuda_of(text: str) -> str:
-    """Convert PTX to a CUDA C++ kernel, for a compiler that accepts no PTX module."""
+    """Convert PTX to a CUDA C++ kernel, for a compiler that does not accept PTX modules."""
     code = [line.partition("//")[0].strip() for line in text.splitlines()]
     inputs = _inputs(text)
     types = {"b64": ("unsigned long long", "l"), "b32": ("unsigned", "r"), "b16": ("unsigned short", "h")}
@@ -208,7 +209,7 @@ _BESIDE: Final = {
 
 
 def stage7_text(text: str, arch: str, sass: bool) -> str:
-    """Return the machine code of stage 6's text, after a table of tensor copies and arrivals with their instructions.
+    """Return the machine code of stage 6 as text, after a table of the tensor copies and arrivals in it.
 
     Raises:
         MissingPackageError: no disassembler, or no compiler for a cubin, is installed.
@@ -232,13 +233,13 @@ class Lowering:
 
     Attributes:
         copy: the lowered copy.
-        witness: the copy atom chosen for the architecture, and the reasons.
+        witness: the name of the copy atom that was chosen for the architecture. reasons: the reasons for the choice.
         stages: the stages, in order.
-        flow: the byte count at each stage.
+        flow: the form of the byte count at each stage.
         orders: the coordinate order of each stage.
         spaces: the address space of each operand.
         phases: the phases of LowerTMALoadStoreToAsync.
-        consumer: the wait for the tile, stages 3w to 6w.
+        consumer: stages 3w to 6w of the consumer's wait.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -265,10 +266,10 @@ class Lowering:
         return self.copy.start
 
     def stage(self, number: str) -> Stage:
-        """Return the stage of that number ("1", "3a", "6"); "3w" to "6w" are the stages of the consumer's wait.
+        """Return a stage by its number ("1", "3a", "6"); "3w" to "6w" are the stages of the consumer's wait.
 
         Raises:
-            CoordinateError: this lowering does not have the stage.
+            CoordinateError: this lowering has no such stage.
         """
         expect(number, str, "the name of a stage")
         every = (*self.stages, *self.consumer)
@@ -286,7 +287,7 @@ class Lowering:
 
     @property
     def diagnostics(self) -> tuple[str, ...]:
-        """Findings of the stages' verifiers, `stage: text`; () if every stage is valid."""
+        """The diagnostics of the stages' verifiers as `stage: text`; () if every stage is valid."""
         return tuple(f"stage {stage.number}: {text}" for stage in self.stages for text in stage.checked)
 
     def verify(self) -> None:
@@ -317,7 +318,7 @@ class Lowering:
     __repr__ = short_repr
 
     def print(self, file: TextIO | None = None) -> None:
-        """Write the trace."""
+        """Print the trace to standard output, or to `file`."""
         if file is not None:
             expect_having(file, ("write",), "a file that is open for text")
         print(self, file=sys.stdout if file is None else file)
@@ -328,7 +329,7 @@ _ADAPTOR: Final = (("multicast mask", 7, "OptionalAttr<I16Attr>"), ("L2 cache hi
 
 
 def _operand_notes(copy: TracedCopy) -> tuple[str, ...]:
-    """Return the positions of a load's optional operands: slot of the adaptor, number in the assembly."""
+    """Describe the positions of a load's optional operands: slot in the adaptor, number in the assembly."""
     given_ = copy.multicast > 1, copy.cache_hint
     if copy.direction != "load" or not any(given_):
         return ()
@@ -344,14 +345,14 @@ def _operand_notes(copy: TracedCopy) -> tuple[str, ...]:
 
 
 def _boxes_note(copy: TracedCopy) -> str:
-    """Describe the number of boxes of a tile, and the reason if the swizzle causes it."""
+    """Describe how many boxes a tile has, and whether the swizzle is the reason."""
     row, boxes = copy.tile[-1] * copy.dtype.bits // 8, f"the tile takes {copy.num_boxes} boxes of {list(copy.box)}"
     why = f": a row has {row} bytes, and a {copy.span}B-swizzled row at most {copy.span}"
     return boxes + why * (0 < copy.span < row)
 
 
 def _tma_stages(copy: TracedCopy, arch: str, checked: dict[str, tuple[str, ...]], sass: bool) -> list[Stage]:
-    """Stages 3 to 7."""
+    """Make stages 3 to 7 of a TMA copy."""
     n = value_names(copy)
     outer, inner = (n.outer_list, texts.OUTER_FIRST), (n.inner_list, texts.INNER_FIRST)
     flow = [(row.form, row.carrier) for row in texts.transaction_flow(copy)[2:]]
@@ -389,14 +390,14 @@ def _tma_stages(copy: TracedCopy, arch: str, checked: dict[str, tuple[str, ...]]
 
 
 def _consumer_stages(copy: TracedCopy) -> tuple[Stage, ...]:
-    """Make the stages 3 to 6 of the wait."""
+    """Make stages 3 to 6 of the consumer's wait."""
     names = ("nv_tileas", "LLVM IR", "NVPTX MIR", "PTX text")
     waits = zip("3456", names, (*texts.wait_texts(copy), wait_text()), strict=True)
     return tuple([Stage(f"{number}w", f"{name}, the consumer's wait", text) for number, name, text in waits])
 
 
 def _legacy_stages(copy: TracedCopy, witness: str, arch: str, found: tuple[str, ...], sass: bool) -> list[Stage]:
-    """Make the stages 3 to 7 of a copy without TMA; `found` lists the reasons why no code is emitted."""
+    """Make stages 3 to 7 of a copy without TMA; `found` lists the reasons why no code is emitted."""
     asynchronous = witness.startswith("sm80_") and copy.direction == "load"
     granule = granule_bytes(copy, "cp.async" if asynchronous else "ldg")
     words = granule // 4
@@ -441,21 +442,23 @@ def lower(
     Args:
         atom: a TMA atom, bound or not; an operation or a descriptor of the reference pages; or a request of a tensor
             map. A descriptor or a request is a load of one box.
-        tile_coord: the tile, as for `execute`: its number, or its coordinate in the tile modes of the divided tensor.
-            For a copy without a tensor in tiles, the coordinate is outermost first. It determines the element
-            coordinates and the offsets of an im2col load. The default is the coordinate of an operation, which also
-            determines its CTA, its prefetch and its inBounds promise.
+        tile_coord: the tile, as for `execute`: its index, or its coordinate in the tile modes of the divided tensor.
+            For a copy without a divided tensor, such as a request without an atom, the coordinate counts tiles,
+            outermost first. It determines the element coordinates and the offsets of an im2col load. If `atom` is an
+            operation, the default is the coordinate of the operation; its CTA, prefetch and inBounds promise then apply
+            too.
         arch: the target; below sm_90 the copy is emitted with cp.async or plain loads.
         allow_tma: False refuses TMA on any architecture.
-        device_descriptor: the tensor map is made on the device, and its rebind is part of stages 3, 4 and 6.
+        device_descriptor: whether the tensor map is made on the device; its rebind is then part of stages 3, 4 and 6.
         alignment: alignment of the address of the tensor map, in bytes; by default that of the descriptor.
         mem_semantic: memory semantic of the copy. A load can't be acquire, and a store can't be release.
-        in_bounds: one value for each mode of the tile, outermost first. The default is true if an operation promises
-            it, otherwise whether the tile (or, without a coordinate, every tile) lies inside the tensor.
+        in_bounds: one value per mode of the tile, outermost first. The default is true if an operation promises it,
+            otherwise whether the tile (or, without a coordinate, every tile) is inside the tensor.
         operation: load, store or reduce, as the program requests it; by default the operation of the atom. Stage 3c
             checks that the atom supports it.
         im2col_offsets: offsets of an im2col load, W first. Stage 4 checks their number.
-        sass: stage 7 is machine code: a cubin from NVRTC or ptxas, read by nvdisasm (`pip install 'cute-py[sass]'`).
+        sass: make stage 7, the machine code of a cubin from NVRTC or ptxas, disassembled by nvdisasm (`pip install
+            'cute-py[sass]'`).
 
     >>> import cute_py as cute
     >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "bfloat16"), cute.Layout((512, 512), (512, cute.Int(1))))
@@ -465,12 +468,12 @@ def lower(
     ('sm90_tma_load_2d_bf16', 32768, (128, 64))
 
     Raises:
-        TmaBuildError: the argument is not an atom, or its numbers contradict each other.
+        TmaBuildError: the argument is not an atom, or its values contradict each other.
         CoordinateError: the number of coordinates is wrong.
         InvalidValueError: the tile or the architecture does not exist.
         EmissionError: no code exists for this copy on this architecture.
         TmaLimitError: the tile does not fit into the shared memory of a block on this architecture.
-        MissingPackageError: `sass` needs a disassembler and a compiler for a cubin.
+        MissingPackageError: `sass` is set, but no disassembler or no compiler for a cubin is installed.
     """
     copy = trace_copy(
         atom,

@@ -1,8 +1,8 @@
-"""Layouts, tensors and tilers as the types of an MLIR dump: `!cute.layout<(128,64),(64,1)>`.
+"""Format layouts, tensors and tilers as types in an MLIR dump: `!cute.layout<(128,64),(64,1)>`.
 
-Known numbers print plainly, without the underscore of CuTe's own text. An unknown number prints `?`. The two dialects
-differ. The TMA Atoms reference page prints run-time integers of known value as numbers, and a layout as shape and
-stride with a comma between them. The public builder of CuTe DSL prints `?` where it needs a static integer, and prints
+A known integer prints without the underscore of CuTe's own text, and an unknown integer prints as `?`. The two dialects
+differ. The TMA Atoms reference page prints run-time integers of known value as integers, and a layout as shape and
+stride with a comma between them. The public builder of CuTe DSL prints `?` for integers that are not static, and prints
 CuTe's text in quotes: `!cute.layout<"(128,64):(64,1)">`.
 """
 
@@ -23,10 +23,10 @@ __all__ = ["type_text"]
 
 
 def mlir_leaf(leaf: Leaf, known: bool = True) -> str:
-    """Write one number or basis element.
+    """Format one integer or basis element.
 
     Args:
-        known: print run-time integers as numbers; False: as `?`.
+        known: whether run-time integers of known value print as integers; otherwise they print as `?`.
 
     >>> mlir_leaf(Int(64)), mlir_leaf(64), mlir_leaf(64, known=False)
     ('64', '64', '?')
@@ -43,7 +43,7 @@ def mlir_leaf(leaf: Leaf, known: bool = True) -> str:
 
 
 def mlir_tree(tree: Tree, known: bool = True) -> str:
-    """Write a shape, stride or coordinate.
+    """Format a shape, stride or coordinate.
 
     >>> mlir_tree((Int(4), (2, 3)))
     '(4,(2,3))'
@@ -57,7 +57,7 @@ def mlir_tree(tree: Tree, known: bool = True) -> str:
 
 
 def layout_text(layout: object, known: bool = True) -> str:
-    """Write a layout, swizzle or composed layout, without the type around it.
+    """Format a layout, swizzle or composed layout, without the enclosing type.
 
     >>> from cute_py.layout.swizzle import Swizzle
     >>> layout_text(ComposedLayout(Swizzle(3, 4, 3), Int(0), Layout((Int(8), Int(64)), (Int(64), Int(1)))))
@@ -74,17 +74,17 @@ def layout_text(layout: object, known: bool = True) -> str:
 
 
 def _type(name: str, quoted: bool, *parts: str) -> str:
-    """Write the type of that name. Quoted, its parts are in quotes and separated by blanks."""
+    """Format a type with its parts; with `quoted`, the parts are in quotes and separated by spaces."""
     inner = ", ".join(f'"{part}"' for part in parts) if quoted else ",".join(parts)
     return f"!cute.{name}<{inner}>"
 
 
 def type_text(value: object, known: bool = True, quoted: bool = False) -> str:
-    """Write the type of an operand. A tensor in memory prints its layout; a tensor of coordinates also its origin.
+    """Format the type of an operand. A tensor in memory prints its layout; a coordinate tensor also prints its origin.
 
     Args:
-        known: print run-time integers as numbers; False: as `?`.
-        quoted: CuTe's own text of a layout, in quotes, as CuTe DSL prints it; False: shape, comma, stride.
+        known: whether run-time integers of known value print as integers; otherwise they print as `?`.
+        quoted: print a layout as CuTe DSL does, in CuTe's notation and in quotes; otherwise shape, comma, stride.
 
     >>> tile = Layout((Int(64), Int(32)), (Int(32), Int(1)))
     >>> type_text(tile), type_text(tile, quoted=True)
@@ -118,14 +118,14 @@ def type_text(value: object, known: bool = True, quoted: bool = False) -> str:
 
 
 def _parts(layout: Layout, known: bool, quoted: bool) -> tuple[str, ...]:
-    """Write a layout between the brackets of a type."""
+    """Format the text between the brackets of a layout type."""
     if quoted:
         return (layout_text(layout, known),)
     return mlir_tree(layout.shape, known), mlir_tree(layout.stride, known)
 
 
 def tile_text(tiler: Tree, known: bool = True, quoted: bool = False) -> str:
-    """Write the type of a tiler; a size n is `n:1`.
+    """Format the type of a tiler; a size n prints as `n:1`.
 
     >>> tile_text((Int(128), Int(64)))
     '!cute.tile<[128:1;64:1]>'

@@ -1,11 +1,11 @@
-"""The modes of the dialect for loads, stores, reductions and caches, and the architectures that support them.
+"""The dialect's modes for loads, stores, reductions and caches, with the architectures that support them.
 
-Names and numbers are those of the TMA Atoms reference page. Its load modes are instruction variants of one tiled load.
-The im2col walk of the hardware (`.im2col::w`, `.im2col::w::128`) has similar names but is different.
+Names and values are those of the TMA Atoms reference page. Its load modes are instruction variants of one tiled load.
+They are not the im2col modes of the hardware (`.im2col::w`, `.im2col::w::128`), although the names are similar.
 
-Cache modes are the cache operators of ordinary loads and stores (`load_cache_mode<cg>`). A TMA copy bypasses L1, so it
-always caches at L2. An operator then only expresses how long the line should stay in L2, as the 64-bit operand of
-`.L2::cache_hint`. Modes without such a preference have no operand.
+Cache modes are the cache operators of ordinary loads and stores (`load_cache_mode<cg>`). A TMA copy bypasses L1 and
+always caches in L2. For TMA, an operator only expresses how long a line should stay in L2; it becomes the 64-bit
+operand of `.L2::cache_hint`. Modes without such a preference have no operand.
 
 Like the page, the partition verifier accepts all eight reductions for any element type. The hardware traps on element
 types that `REDUCTION_TYPES` does not list for a reduction, so the lowering refuses them.
@@ -46,7 +46,7 @@ __all__ = [
 
 
 class TmaLoadMode(NamedEnum, IntEnum):
-    """Mode in which a load reaches its CTAs. The reference page has the long names.
+    """The mode in which a load reaches its CTAs. The reference page uses the long names.
 
     >>> int(TmaLoadMode.W128_MULTICAST), TmaLoadMode.TMA_LOAD_TWO_CTA.name
     (3, 'TWO_CTA')
@@ -63,12 +63,12 @@ class TmaLoadMode(NamedEnum, IntEnum):
 
     @property
     def is_multicast(self) -> bool:
-        """Whether this mode allows a multicast count above 1: W and W128, by meaning and not by number."""
+        """Whether this mode allows a multicast count above 1: whether it is W or W128."""
         return self in (TmaLoadMode.W_MULTICAST, TmaLoadMode.W128_MULTICAST)
 
 
 class TmaStoreMode(NamedEnum, IntEnum):
-    """Mode in which a store walks global memory.
+    """The mode in which a store walks global memory.
 
     >>> TmaStoreMode.TMA_STORE_IM2COL_W is TmaStoreMode.IM2COL_W
     True
@@ -120,7 +120,7 @@ class TmaReduceKind(NamedEnum, IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReductionTypes:
-    """A reduction and the element types that support it; it traps on other types of one or more bytes."""
+    """A reduction and the element types that support it. The hardware traps on other types of one or more bytes."""
 
     kind: TmaReduceKind
     dtypes: tuple[str, ...]
@@ -144,10 +144,10 @@ def check_reduction(kind: TmaReduceKind, dtype: str) -> list[Diagnostic]:
 
 
 def why_not_reduction(kind: TmaReduceKind | int | str, dtype: str) -> str | None:
-    """The reason why the hardware does not support a reduction for an element type, or None.
+    """Return the reason why the hardware does not support a reduction for an element type, or None.
 
     Args:
-        kind: a `TmaReduceKind`, its number or name. dtype: the name of an element type.
+        kind: a `TmaReduceKind`, its value or name. dtype: the name of an element type.
     Raises:
         InvalidValueError, InvalidTypeError: the reduction or the element type does not exist.
 
@@ -161,7 +161,7 @@ _Mode = TypeVar("_Mode", bound=Enum)
 
 
 def _as_member(kind: type[_Mode], value: _Mode | int | str, what: str, attribute: str) -> _Mode:
-    """Find a member from itself, its number, one of its names in any case, or the attribute's text around a name."""
+    """Return an enum member from a member, its value, its name in any case, or an MLIR attribute with the name."""
     if isinstance(value, kind):
         return value
     numbered = issubclass(kind, int)
@@ -183,7 +183,7 @@ _TILED: Final = re.compile(r"(#cute_nvgpu\.)?tma_load_mode<tiled>|tiled", re.IGN
 
 
 def as_load_mode(value: TmaLoadMode | int | str) -> TmaLoadMode:
-    """Return a load mode from its number or name; `tma_load_mode<tiled>` is NO_MULTICAST.
+    """Return a load mode from its value or name; `tma_load_mode<tiled>` is NO_MULTICAST.
 
     Raises:
         InvalidValueError: the mode does not exist.
@@ -198,7 +198,7 @@ def as_load_mode(value: TmaLoadMode | int | str) -> TmaLoadMode:
 
 
 def as_store_mode(value: TmaStoreMode | int | str) -> TmaStoreMode:
-    """Return a store mode from its number or name.
+    """Return a store mode from its value or name.
 
     Raises:
         InvalidValueError: the mode does not exist.
@@ -211,7 +211,7 @@ def as_store_mode(value: TmaStoreMode | int | str) -> TmaStoreMode:
 
 
 def as_reduce_kind(value: TmaReduceKind | int | str) -> TmaReduceKind:
-    """Return a reduction from its number or name; PTX's names are accepted too.
+    """Return a reduction from its value, its name or PTX's name.
 
     Raises:
         InvalidValueError: the reduction does not exist.
@@ -225,7 +225,7 @@ def as_reduce_kind(value: TmaReduceKind | int | str) -> TmaReduceKind:
 
 @record
 class L2Policy:
-    """An eviction priority: its name in `createpolicy`, and the 64-bit operand that applies it to the whole access.
+    """An L2 eviction priority: its name in `createpolicy`, and the 64-bit operand that applies it to the whole access.
 
     >>> L2Policy("evict_first", 0x12F0000000000000).name
     'evict_first'
@@ -240,7 +240,7 @@ _NORMAL, _FIRST, _LAST = [L2Policy(f"L2::{name}", value) for name, value in CACH
 
 @dataclass(frozen=True, slots=True)
 class CacheModeRow:
-    """One mode: whether loads and stores support it, its L2 policy, and the reason for the policy."""
+    """One cache mode: whether loads and stores support it, its L2 policy, and the reason for the policy."""
 
     mode: CacheMode
     loads: bool
@@ -250,7 +250,7 @@ class CacheModeRow:
 
 
 class CacheMode(NamedEnum):
-    """Use of the caches by a copy: PTX's cache operators, and the three eviction priorities by name.
+    """How a copy uses the caches: PTX's cache operators, and three eviction priorities by name.
 
     >>> CacheMode.CG.policy, hex(CacheMode.CS.policy.value)
     (None, '0x12f0000000000000')
@@ -277,12 +277,12 @@ class CacheMode(NamedEnum):
 
     @property
     def row(self) -> CacheModeRow:
-        """Row of the cache mode for loads and stores."""
+        """The table row of this cache mode."""
         return self._row
 
     @property
     def policy(self) -> L2Policy | None:
-        """The L2 policy that the copy carries, or None."""
+        """The L2 policy that a copy in this mode has, or None."""
         return self.row.policy
 
     @property
@@ -297,11 +297,11 @@ Source of the operators: PTX ISA 9.0, Cache Operators."""
 
 
 def as_cache_mode(value: CacheMode | str) -> CacheMode:
-    """Return a cache mode from its name or from the attribute's text.
+    """Return a cache mode from its name, or from an MLIR attribute that contains the name.
 
     Raises:
         InvalidValueError: the mode does not exist.
-        InvalidTypeError: the argument is neither a mode nor a text.
+        InvalidTypeError: the argument is neither a mode nor a string.
 
     >>> as_cache_mode("#cute_nvgpu.load_cache_mode<cg>")
     <CacheMode.CG: 'cg'>
@@ -321,7 +321,7 @@ def check_cache_mode(mode: CacheMode, kind: str) -> list[Diagnostic]:
 
 
 def check_instruction(mode: TmaLoadMode | None) -> list[Diagnostic]:
-    """Check that PTX has an instruction for this load mode. Its only multicast of tiles is W_MULTICAST.
+    """Check that PTX has an instruction for this load mode. The only multicast mode with one is W_MULTICAST.
 
     >>> print(*check_instruction(TmaLoadMode.W128_MULTICAST))
     no instruction for load mode W128_MULTICAST; the multicast of a tile is W_MULTICAST
@@ -335,7 +335,7 @@ def check_instruction(mode: TmaLoadMode | None) -> list[Diagnostic]:
 def operation_of(
     load: TmaLoadMode | None, store: TmaStoreMode | None, reduce: TmaReduceKind | None, is_im2col: bool
 ) -> Op:
-    """Return CuTe's operation of these modes. For an im2col reduction, it is the store through the same map.
+    """Return CuTe's operation for these modes. For an im2col reduction, it is the store through the same map.
 
     >>> operation_of(TmaLoadMode.TWO_CTA, None, None, False), operation_of(None, TmaStoreMode.IM2COL, None, True)
     (<Op.SM100_TMA_2SM_LOAD: 'SM100_TMA_2SM_LOAD'>, <Op.SM90_TMA_STORE_IM2COL: 'SM90_TMA_STORE_IM2COL'>)
@@ -352,7 +352,9 @@ _Map = TypeVar("_Map", bound=TensorMap)
 
 
 def bounded_along_w(request: _Map, mode: TmaStoreMode | None) -> _Map | TensorMapIm2colWide:
-    """Return the map of an im2col walk. With modes W and W128, its bounding box has corners only along W.
+    """Return the request for a store mode.
+
+    With modes W and W128, an im2col request becomes im2col-wide, with corners only along W.
 
     Raises:
         InvalidValueError: with W or W128, a corner along another mode is not 0.

@@ -1,21 +1,21 @@
-"""LowerTMALoadStoreToAsync, the rewrite between stages 3a and 3, on a kernel's body in eight phases.
+"""LowerTMALoadStoreToAsync: the pass that rewrites a kernel body between stages 3a and 3, in eight phases.
 
     1 KernelSpec gate              5 async op materialization
     2 TMA-eligibility scan         6 mbarrier emission
     3 tmaIdx assignment            7 wait sinking
     4 descriptor bind              8 diagnostic finalization
 
-A body has copies and other operations in program order. The loads up to the first operation that reads one of their
-tiles are one pipeline stage. A pipeline stage has one barrier, which expects one arrival and the bytes of all its
-loads. Phase 6 puts the wait directly after the last load; phase 7 moves it down to the first operation that reads a
-tile. With depth D, a stage has D slots, and iteration i uses slot i mod D at parity (i / D) & 1.
+A body has copies and other operations in program order. The loads before the first operation that reads one of their
+tiles form a pipeline stage. A pipeline stage has one barrier, which expects one arrival and the bytes of all its loads.
+Phase 6 puts the wait directly after the last load; phase 7 moves it down to the first operation that reads a tile. With
+depth D, a pipeline stage has D slots, and iteration i uses slot i mod D at parity (i / D) & 1.
 
-The pass leaves a function without a kernel spec unchanged, with a diagnostic. Phase 2 skips a copy whose witness is not
-a TMA atom.
+The pass leaves a function without a kernel spec unchanged, and returns a diagnostic. Phase 2 skips a copy whose witness
+(the copy atom chosen for the architecture) is not a TMA atom.
 
-A kernel has two populations of tensor maps, made on the host and made on the device, each with its own counter. They
-lie in a block of parameters that is appended to the kernel. Device slots come before host slots, so a kernel finds its
-working buffer at a fixed offset. A host map is passed by value and marked `cute_nvgpu.grid_constant`, which later
+A kernel has two groups of tensor maps, made on the host and made on the device, each with its own counter. Both are in
+a block of parameters that is appended to the kernel's own. Device slots come before host slots, so that a kernel finds
+its working buffer at a fixed offset. A host map is passed by value and marked `cute_nvgpu.grid_constant`, which later
 becomes `nvvm.grid_constant`. The marked parameter is 128-byte aligned in .param.
 """
 
@@ -44,7 +44,7 @@ TILE_ALIGNMENT = 1024
 
 
 def check_counters(host: Sequence[int], device: Sequence[int], num_host: int, num_device: int) -> list[Diagnostic]:
-    """Check that the counters agree with the indices in use.
+    """Check that the counters of host and device maps agree with the indices in use.
 
     >>> print(*check_counters([0, 1], [], num_host=1, num_device=0))
     tmaIdx exceed tmaHostNum.
@@ -71,7 +71,7 @@ PHASES = (
 
 @record
 class KernelOperation:
-    """An operation of the body that is not a copy, as a text, with the tensors whose tiles it reads.
+    """An operation of the body that is not a copy: its text, and the names of the tensors whose tiles it reads.
 
     >>> KernelOperation("gemm(A, B)", ("A", "B")).reads
     ('A', 'B')
@@ -86,13 +86,13 @@ KernelCopy: TypeAlias = TracedCopy | TileAtom | ExecutableCopy | NonExecTmaAtom 
 
 @record
 class KernelFunction:
-    """Input of the pass.
+    """The kernel function that the pass rewrites.
 
     Attributes:
-        arch: the architecture of the kernel spec; None: the function has no such attribute.
+        arch: the architecture of the kernel spec; None if the function has no kernel spec.
         copies: the body in program order: copies (atoms are named A, B, ... in order) and other operations.
-        num_host_tmas, num_device_tmas: the function's counters if they are already set; with None, phase 3 sets them.
-        depth: slots of a pipeline stage.
+        num_host_tmas, num_device_tmas: the function's counters of tensor maps; None if phase 3 sets them.
+        depth: number of slots of a pipeline stage.
         device: names of the tensors whose maps are made on the device.
 
     >>> KernelFunction("sm_90a", ()).depth
@@ -115,9 +115,9 @@ class KernelFunction:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Result of one phase: its number, its name, and one line per copy or decision.
+    """The result of one phase: its number, its name, and one line per copy or decision.
 
-    From phase 3 on it also has the body after the phase. Phases 4 to 7 change the body.
+    From phase 3 on, it also has the body after the phase. Only phases 4 to 7 change the body.
     """
 
     number: int
@@ -128,7 +128,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class BoundCopy:
-    """A copy that became asynchronous, its index in its population, and whether its map is made on the device."""
+    """A copy that became asynchronous, with the index of its tensor map and whether the device makes the map."""
 
     copy: TracedCopy
     tma_index: int
@@ -139,20 +139,20 @@ class BoundCopy:
 
     @property
     def name(self) -> str:
-        """Name of its tensor in the traces: `a`."""
+        """Name of the tensor in the traces, such as `a`."""
         return value_names(self.copy).small
 
     @property
     def synchronous(self) -> str:
-        """The copy before the rewrite, in one line."""
+        """The operation before the rewrite, as one line."""
         tile = f"%{self.name}_tile, " if self.copy.direction == "store" else ""
         return f"%tok_{self.name} = nv_tileas.tiled_{self.copy.direction} {tile}%off_{self.name}, %tok0"
 
     @property
     def descriptor(self) -> tuple[str, ...]:
-        """Operations that bind the descriptor in phase 4.
+        """The operations that bind the descriptor in phase 4.
 
-        They are the operation that makes it and, for a device descriptor, the replacements.
+        The first makes the descriptor; for a descriptor that the device makes, the replacements follow.
         """
         n, box = value_names(self.copy), ", ".join(map(str, self.copy.box))
         made = f"%desc_{n.small} = nv_tileas.make_tiled_tma_desc %{n.small}_ref, box = [{box}]"
@@ -160,7 +160,7 @@ class BoundCopy:
 
     @property
     def text(self) -> str:
-        """The asynchronous operation in one line, without its barrier."""
+        """The asynchronous operation as one line, without its barrier."""
         n, verb = value_names(self.copy), self.copy.direction
         places = [f"%desc_{n.small}", f"%{n.small}_smem{n.outer_list}"]
         count = f"tx_count = {self.copy.transaction_bytes} : i32, " if verb == "load" else ""
@@ -174,8 +174,8 @@ class BoundCopy:
 class PipelineBarrier:
     """The barrier of one pipeline stage.
 
-    It has the loads, the bytes and arrivals that a phase expects, and the position of its first slot in shared memory,
-    in bytes. The slots are 8 bytes apart.
+    The fields are the loads, the bytes and arrivals that a barrier phase expects, and the shared-memory position of the
+    first slot in bytes. The slots are 8 bytes apart.
     """
 
     name: str
@@ -188,9 +188,9 @@ class PipelineBarrier:
 
 @record
 class PhaseTrace:
-    """The result of the pass: phases in order, rewritten copies, counters, diagnostics, barriers, and the body.
+    """The result of the pass: its phases in order, rewritten copies, counters, diagnostics, barriers and body.
 
-    If the gate stopped the pass, `rewritten` is empty and there is one diagnostic.
+    If the function has no kernel spec, `rewritten` is empty and there is one diagnostic.
 
     >>> run_phases(KernelFunction("sm_90a", ())).num_host_tmas
     0
@@ -221,7 +221,7 @@ class PhaseTrace:
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """One line of the body, and the tensors whose tiles it reads."""
+    """One line of the body, with the names of the tensors whose tiles it reads."""
 
     text: str
     reads: frozenset[str] = frozenset()
@@ -242,7 +242,7 @@ def _stages(body: Sequence[BoundCopy | KernelOperation]) -> list[list[BoundCopy]
 
 
 def _reads(item: BoundCopy | KernelOperation) -> frozenset[str]:
-    """The tensors whose tiles an operation reads. A store reads the tile of its own tensor."""
+    """Return the names of the tensors whose tiles an operation reads. A store reads the tile of its own tensor."""
     if isinstance(item, KernelOperation):
         return frozenset([name.lower() for name in item.reads])
     return frozenset([] if item.copy.direction == "load" else [item.name])
@@ -251,7 +251,10 @@ def _reads(item: BoundCopy | KernelOperation) -> frozenset[str]:
 def _barriers(
     stages: Sequence[Sequence[BoundCopy]], copies: Sequence[BoundCopy], depth: int
 ) -> tuple[PipelineBarrier, ...]:
-    """Make one barrier for each pipeline stage. Its slots come after the tiles; each slot has its own tiles."""
+    """Make one barrier for each pipeline stage.
+
+    Its slots follow the tiles in shared memory; each slot has its own tiles.
+    """
     tiles = sum([-(-made.copy.smem_bytes // TILE_ALIGNMENT) * TILE_ALIGNMENT for made in copies]) * depth
     found = []
     for number, loads in enumerate(stages):
@@ -266,8 +269,8 @@ def _emitted(
 ) -> Iterator[_Statement]:
     """Write the body with its descriptors and its barriers.
 
-    The barriers are reserved at the head of the body. Each is armed before its first load, and its wait follows its
-    last load.
+    The barriers are reserved at the start of the body. Each barrier expects its bytes before its first load, and its
+    wait follows its last load.
     """
     for item in body:
         yield from map(_Statement, item.descriptor if isinstance(item, BoundCopy) else ())
@@ -310,7 +313,7 @@ def sink_waits(
 
 
 def run_phases(function: KernelFunction) -> PhaseTrace:
-    """Run the pass.
+    """Run the pass LowerTMALoadStoreToAsync on a kernel function.
 
     >>> import cute_py as cute
     >>> print(run_phases(KernelFunction(None, ())).diagnostics[0])
@@ -391,7 +394,7 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
 
 
 def _bound_line(made: BoundCopy, num_device: int) -> str:
-    """Describe the position of a descriptor, device slots first, and the operation that makes it."""
+    """Describe the slot of a descriptor in the parameter block, and the operation that makes the descriptor."""
     slot, mark = made.tma_index + num_device, "cute_nvgpu.grid_constant"
     if made.copy.device:
         replaced = sum([bool(step.step.field) for step in rebind_of(made.copy)])
@@ -400,7 +403,7 @@ def _bound_line(made: BoundCopy, num_device: int) -> str:
 
 
 def _barrier_line(barrier: PipelineBarrier, bound: Sequence[BoundCopy]) -> str:
-    """Describe the bytes of a pipeline stage, load by load."""
+    """Describe the byte count of a pipeline stage, load by load."""
     counts = {made.name: made.copy.transaction_bytes for made in bound}
     sums = " + ".join([f"%{name} {counts[name]}" for name in barrier.loads])
     slots = "one slot" if barrier.slots == 1 else f"{barrier.slots} slots"

@@ -1,13 +1,14 @@
-"""Rebind a tensor map on the device: write a new address, extents and strides to a map that keeps its format and box.
+"""Rebind a tensor map on the device: write new address, extents and strides to a map that keeps its format and box.
 
-The sequence is that of the TMA Atoms reference pages: an optional seed copy by cp_fenceproxy, the acquire fence, the
-address, all extents, the strides of modes 1.., the release fence. It has 1 + rank + (rank - 1) = 2 x rank replacements.
-The fence scope is cta within one CTA and gpu across CTAs. A consumer acquires before the copy that reads the map.
+The sequence is that of the TMA Atoms reference pages: an optional seed copy (a host map, copied by cp_fenceproxy), the
+acquire fence, the address, all extents, the strides of modes 1.., and the release fence. It has 1 + rank + (rank - 1) =
+2 x rank replacements. The fence scope is cta within one CTA and gpu across CTAs. A consumer executes an acquire fence
+before the copy that reads the map.
 
 On these pages, the three instructions that write a field are LLVM inline assembly with the slot as `$0` and the value
-as `$1`; `mutator` returns them. Only the host makes im2col maps and maps of 2-CTA copies, because no mutator writes the
-fields that they need. A zeroed slot has no rank, box or format, and no mutator sets them. It needs the seed copy, or
-the full set of ten replacements (`init_sequence`).
+as `$1`; `mutator` returns them. Only the host can make im2col maps and maps of 2-CTA copies, because no mutator writes
+the fields that they need. A slot that contains zeros has no rank, box or format, and no mutator sets these. It needs
+the seed copy, or the full set of ten replacements (`init_sequence`).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ SCOPES = ("cta", "gpu", "sys")
 
 @dataclass(frozen=True, slots=True)
 class RebindInstruction:
-    """One step: its role, its instruction for the assembler, and the field and ordinal of a replacement."""
+    """One step of a rebind: its role, its PTX instruction, and the field and ordinal of a replacement."""
 
     role: str
     text: str
@@ -49,7 +50,7 @@ class RebindInstruction:
 
 @record
 class RebindSequence:
-    """The steps in order, for maps of `rank` in `space`.
+    """The steps of a rebind in order, for maps of `rank` modes in the state space `space`.
 
     >>> len(rebind_sequence(2).steps)
     6
@@ -62,12 +63,12 @@ class RebindSequence:
 
     @property
     def replacements(self) -> tuple[RebindInstruction, ...]:
-        """The 2 x rank replacements (tensormap.replace)."""
+        """The 2 x rank steps with a tensormap.replace."""
         return tuple(step for step in self.steps if step.field)
 
     @property
     def text(self) -> str:
-        """The instructions, one per line, each with its role as a comment."""
+        """The instructions as text, one per line, each with its role as a comment."""
         return "\n".join(f"{step.text} // {step.role}" for step in self.steps)
 
     def __str__(self) -> str:
@@ -77,7 +78,7 @@ class RebindSequence:
 
 
 def check_host_only(copy: TracedCopy | TensorMap) -> list[Diagnostic]:
-    """Return the reason why only the host can make the map of this copy or request.
+    """List the reasons why only the host can make the tensor map of a copy or request.
 
     The list is empty if a device can rebind the map.
     """
@@ -97,7 +98,7 @@ def check_rebind(
     zeroed: bool = False,
     seed_copy: bool = False,
 ) -> list[Diagnostic]:
-    """List every reason why a rebind is impossible.
+    """List every reason why a rebind with these arguments is impossible.
 
     >>> print(*check_rebind(2, scope="cta", crosses_cta=True))
     fence scope cta; across CTAs the scope gpu (or sys) is mandatory, or the map is staged in each CTA
@@ -119,10 +120,12 @@ def check_rebind(
 
 
 def mutator(field: str, space: str = "global", ordinal: int | None = None) -> str:
-    """Return the inline assembly that writes one field of a map on the device: `$0` is its address, `$1` the value.
+    """Return the inline assembly that writes one field of a map on the device.
+
+    `$0` is the address of the map, and `$1` is the value.
 
     Args:
-        field: global_address, global_dim or global_stride. space: the space of the map, global or shared::cta.
+        field: global_address, global_dim or global_stride. space: the state space of the map, global or shared::cta.
         ordinal: the mode of a size, or the mode minus 1 of a stride; None for the address.
 
     >>> mutator("global_stride", ordinal=0)
@@ -149,7 +152,10 @@ def mutator(field: str, space: str = "global", ordinal: int | None = None) -> st
 
 
 def mutator_constraints(field: str, space: str = "global") -> str:
-    """Return the letters of a mutator's operands: l for 64 bits, r for 32. Addresses in shared::cta have 32."""
+    """Return the operand constraints of a mutator: l for 64 bits, r for 32 bits.
+
+    Addresses in shared::cta have 32 bits.
+    """
     return f"{'l' if space == 'global' else 'r'},{'l' if field in WIDE_FIELDS else 'r'}"
 
 
@@ -172,8 +178,9 @@ def rebind_sequence(
 ) -> RebindSequence:
     """Return the instructions of one rebind.
 
-    Registers: `%rd_map` (or `%r_map` in shared::cta) is the slot, `%r_seed` the seed in shared memory. `%rd_address`,
-    `%r_extent0..` and `%rd_stride1..` hold the values, strides in bytes, innermost mode first.
+    Registers: `%rd_map` (or `%r_map` in shared::cta) is the address of the slot, and `%r_seed` is the address of the
+    seed in shared memory. `%rd_address`, `%r_extent0..` and `%rd_stride1..` are the values, innermost mode first,
+    strides in bytes.
 
     Args:
         rank: modes of the map, 1 to 5.
@@ -181,7 +188,7 @@ def rebind_sequence(
         scope: the scope of the fences; across CTAs it must be gpu or sys.
         crosses_cta: whether other CTAs read the map.
         seed_copy: copy a host map from shared memory to the slot first.
-        zeroed: whether the slot holds zeros; it then needs the seed copy.
+        zeroed: whether the slot contains zeros; it then needs the seed copy.
     Raises:
         EmissionError: `check_rebind` finds a reason; the first one is the headline.
 
@@ -215,13 +222,13 @@ def rebind_sequence(
 
 
 def ptx_elemtype(request: TensorMapTiled) -> int:
-    """Return PTX's number of the request's element format, which differs from the driver's.
+    """Return PTX's code of the request's element format, which differs from the driver's code.
 
     >>> ptx_elemtype(TensorMapTiled(9, 4096, (64,), (), (64,)))
     10
 
     Raises:
-        EmissionError: the format is unknown, or its number was not measured.
+        EmissionError: the format is unknown, or its code was not measured.
     """
     if request.data_type is None:
         raise EmissionError("the element format is not known")
@@ -233,13 +240,13 @@ def ptx_elemtype(request: TensorMapTiled) -> int:
 
 
 def init_sequence(request: TensorMapTiled, *, space: str = "global") -> tuple[RebindInstruction, ...]:
-    """Return the instructions that write all ten fields to a zeroed slot, with the literal values of the request.
+    """Return the instructions that write all ten fields of a request, as literals, to a slot that contains zeros.
 
-    The rank is written as rank - 1, and extents, box and strides for the modes that exist. `swizzle_atomicity`, the
-    eleventh field, exists from sm_100 on and stays 0 here.
+    The rank is written as rank - 1. Extents, box and strides are written for the modes that exist. `swizzle_atomicity`,
+    the eleventh field, exists from sm_100 on and stays 0 here.
 
     Args:
-        request: a tiled request. space: the space of the slot, global or shared::cta.
+        request: a tiled request. space: the state space of the slot, global or shared::cta.
     Raises:
         EmissionError: the request is not a tiled map with a known format.
         InvalidValueError: the space does not exist.
@@ -277,7 +284,7 @@ def init_sequence(request: TensorMapTiled, *, space: str = "global") -> tuple[Re
 
 
 def rebind_ptx(rank: int, arch: str = "sm_90a", *, scope: str = "gpu", version: Version = NEWEST_VERSION) -> str:
-    """Write a PTX module with one kernel, `rebind`, that one thread runs on a map in global memory.
+    """Write a PTX module with the kernel `rebind`, in which one thread rebinds a map in global memory.
 
     Parameters: p_map u64, p_address u64, p_extent0.. u32, p_stride1.. u64 (bytes).
 

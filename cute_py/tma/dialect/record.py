@@ -1,4 +1,4 @@
-"""The record that a verified partition returns, its flags, and the objects behind its handles.
+"""The record that a verified partition returns: its bytes, its flags, and the objects that its handles stand for.
 
 A record has 24 bytes, little-endian:
 
@@ -11,14 +11,14 @@ A record has 24 bytes, little-endian:
 
 Source: the TMA Atoms reference page, Partition Result ABI.
 
-The flags are 16 bits with the properties of a tile that the verifier found. The load mode sets bits 0 and 4, the store
-mode or an im2col descriptor bit 1, the store mode bits 2 and 3. The steps of the walk set bits 6 to 11, a descriptor
-view for tensor memory bit 12, and the global tensor bit 13. Bit 5 is never set, because the verifier refuses sparse
-tiles. Bits 14 and 15 are reserved and 0.
+The flags are 16 bits for the properties of a tile that the verifier found. The load mode sets bits 0 and 4, the store
+mode or an im2col descriptor sets bit 1, and the store mode sets bits 2 and 3. The verifier's steps set bits 6 to 11, a
+descriptor for tensor memory sets bit 12, and the global tensor sets bit 13. Bit 5 is never set, because the verifier
+refuses sparse tiles. Bits 14 and 15 are reserved and 0.
 
-A handle is the 64-bit number of an interned object. Equal objects have one handle, as a compiler's interned types have
-one address. The number is derived from the object's text, so that the same partition packs to the same bytes in every
-process. It is a multiple of 8, like an address, and never 0.
+A handle is a 64-bit number that identifies an interned object. Equal objects have the same handle, as a compiler's
+interned types have one address. The number is computed from the object's text, so that the same partition packs to the
+same bytes in every process. It is a multiple of 8, like an address, and never 0.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["FLAG_ROWS", "TmaFlags", "TmaPartitionResult"]
 
 
 class TmaFlags(NamedFlag):
-    """The bits, with the names of the TMA Atoms reference page.
+    """The flag bits, with the names of the TMA Atoms reference page.
 
     >>> (TmaFlags.MULTICAST | TmaFlags.STATIC_SMEM).value
     65
@@ -75,7 +75,7 @@ class TmaFlags(NamedFlag):
 
 @dataclass(frozen=True, slots=True)
 class FlagRow:
-    """One bit: its number, its name on the reference page, its meaning, and the operand or step that sets it."""
+    """One flag bit: its number, its name on the reference page, its meaning, and the operand or step that sets it."""
 
     bit: int
     name: str
@@ -111,7 +111,7 @@ _STEP = 8
 
 
 class InternTable:
-    """Handle -> object. The table keeps its objects as long as it exists.
+    """A table from handles to objects. It keeps its objects alive as long as it exists.
 
     >>> table = InternTable()
     >>> handle = table.intern(("a", 1))
@@ -124,7 +124,7 @@ class InternTable:
         self._lock = threading.Lock()
 
     def intern(self, value: Hashable) -> int:
-        """Return the handle of a hashable object."""
+        """Add a hashable object to the table if it is new, and return its handle."""
         digest = hashlib.blake2b(repr(value).encode(), digest_size=8).digest()
         handle = int.from_bytes(digest, "little") & ~(_STEP - 1) or _STEP
         with self._lock:
@@ -134,7 +134,7 @@ class InternTable:
         return handle
 
     def resolve(self, handle: int) -> Hashable:
-        """Return the object of a handle.
+        """Return the object that a handle identifies.
 
         Raises:
             InvalidValueError: no object of this process has this handle.
@@ -142,7 +142,7 @@ class InternTable:
         if expect_integer(handle, "a handle") not in self._objects:
             raise InvalidValueError(
                 f"no object has the handle {handle:#x}",
-                {"rule": "a handle resolves in the process whose partition made it"},
+                {"rule": "a handle is valid only in the process whose partition made it"},
             )
         return self._objects[handle]
 
@@ -173,7 +173,7 @@ _LIMITS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TmaPartitionResult:
-    """One verified tile. `tensor_type` and `body` are the objects behind the two handles.
+    """The record of one verified tile. `tensor_type` and `body` are the objects of the two handles.
 
     Raises:
         InvalidValueError: a field is out of its range, or a reserved flag bit is set.
@@ -204,7 +204,7 @@ class TmaPartitionResult:
         object.__setattr__(self, "flags", TmaFlags(int(self.flags)))
 
     def pack(self) -> bytes:
-        """The 24 bytes."""
+        """Return the 24 bytes of the record."""
         head = (self.tma_tensor_type, self.tile_element_count, self.flags)
         return _FORMAT.pack(*head, self.swizzle_mode, self.rank, self.non_exec_atom_body)
 
@@ -225,22 +225,22 @@ class TmaPartitionResult:
 
     @property
     def tensor_type(self) -> TmaTensorType:
-        """The TMA tensor type behind the first handle.
+        """The TMA tensor type that the first handle identifies.
 
         Raises:
             InvalidValueError: the handle belongs to another process.
-            InvalidTypeError: it belongs to another object.
+            InvalidTypeError: the handle identifies an object of another type.
         """
         return expect(interned_objects().resolve(self.tma_tensor_type), TmaTensorType, "the object of tma_tensor_type")
 
     @property
     def body(self) -> NonExecTmaAtom:
-        """The non-exec atom behind the second handle. Errors as `tensor_type`."""
+        """The non-exec atom that the second handle identifies. Errors as for `tensor_type`."""
         return expect(interned_objects().resolve(self.non_exec_atom_body), NonExecTmaAtom, "the object of the body")
 
     @property
     def cu_swizzle(self) -> int:
-        """The driver's swizzle code; the record's byte does not distinguish 32 from 64 bytes. Errors as `body`."""
+        """The driver's swizzle code, which also distinguishes spans of 32 and 64 bytes. Errors as for `body`."""
         return self.body.cu_swizzle
 
     def __str__(self) -> str:

@@ -1,19 +1,19 @@
-"""The stages of one lowering before PTX: their traces, and three tables that follow one property through all stages.
+"""Stages 1 to 5 of a lowering as traces, and three tables that follow one property through all stages.
 
     1   cuda_tile    the tile view                        4   LLVM IR     the intrinsic calls
     2   nv_tileaa    the aliased copy with its witness    5   NVPTX MIR   the machine instructions
     3a  nv_tileas    the same, assembler-near             6   PTX, 7 SASS: `lowering`
     3   nv_tileas    after the rewrite: descriptor, barrier, asynchronous copy with its byte count
 
-The stages are those of the TMA load walkthrough. It does not cover stores and reductions; their stages follow by
-analogy. The texts before stage 6 are traces; stage 6 is the first that an assembler accepts.
+The stages are those of the TMA load walkthrough, which does not cover stores and reductions; their stages follow by
+analogy. Traces are for reading: stage 6 is the first text that an assembler accepts.
 
-Coordinates are outermost first up to stage 3. From stage 3 to 4 they are reversed, once, to the order of the
-instruction, innermost first. The im2col offsets come first in the operand list in stage 4; in PTX they come after the
-barrier. Stages 1, 2 and 3a name no descriptor, barrier or byte count, because the element type and the tile imply the
-bytes. In stage 3 the descriptor carries `tmaIdx`, and the copy carries `tx_count`: the bytes that this copy adds to its
-barrier, not the sum over the barrier. The descriptor has the box of one instruction, but the copy stays one operation
-with the bytes of all its boxes. From stage 4 on, no instruction takes the token.
+Coordinates are outermost first up to stage 3. Between stages 3 and 4 they are reversed, once, to the order of the
+instruction, innermost first. The im2col offsets are the first operands in stage 4; in PTX they follow the barrier.
+Stages 1, 2 and 3a name no descriptor, barrier or byte count, because the element type and the tile imply the bytes. In
+stage 3 the descriptor has the attribute `tmaIdx`, and the copy has the attribute `tx_count`: the bytes that this copy
+adds to its barrier, not the sum over all copies of the barrier. The descriptor has the box of one instruction, but the
+copy is still one operation with the bytes of all its boxes. From stage 4 on, no instruction takes a token.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ INNER_FIRST = "inner-axis-first"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage of one lowering.
+    """One stage of a lowering.
 
-    number: "1" .. "7", and "3a" .. "3c" for the parts of the third. text: the trace. coordinates, order: the names of
-    the coordinates, and their order. tx_form, tx_carrier: how and where the byte count is held. checked: the
-    diagnostics of the stage's verifier; empty if the stage is valid.
+    number: "1" .. "7", and "3a" .. "3c" for the parts of stage 3. text: the trace. coordinates, order: the names of the
+    coordinates, and their order. tx_form, tx_carrier: the form of the byte count, and the object that has it. checked:
+    the diagnostics of the stage's verifier; empty if the stage is valid.
     """
 
     number: str
@@ -84,7 +84,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class FlowRow:
-    """One row of the transaction-byte flow table: stage, form, carrier, source."""
+    """One row of the transaction-byte flow table: the form, carrier and source of the byte count at a stage."""
 
     stage: str
     form: str
@@ -114,7 +114,7 @@ class Names:
     """The value names of one copy in all traces: `%a_view`, `%bm`, `%M`, ...
 
     small: the tensor's name in lower case. coords: the coordinates of its axes, outermost first. inner: the coordinates
-    of the instruction, innermost first; gather4 and scatter4 name four rows.
+    of the instruction, innermost first; for gather4 and scatter4, these include four rows.
 
     >>> from cute_py.tma.descriptor.request import TensorMapTiled
     >>> from cute_py.tma.dialect.traced_copy import trace_copy
@@ -128,17 +128,17 @@ class Names:
 
     @property
     def outer_list(self) -> str:
-        """`[%bm, %bk]`: outermost first, as in the stages up to the third."""
+        """The coordinates outermost first, as in stages 1 to 3: `[%bm, %bk]`."""
         return f"[{_list(self.coords)}]"
 
     @property
     def inner_list(self) -> str:
-        """`[%bk, %bm]`: innermost first, as in the stages from the fourth on."""
+        """The coordinates innermost first, as from stage 4 on: `[%bk, %bm]`."""
         return f"[{_list(self.inner)}]"
 
 
 def value_names(copy: TracedCopy) -> Names:
-    """Make the names for a copy from the names of its tensor and axes."""
+    """Return the value names of a copy, made from the names of its tensor and axes."""
     coords = tuple([f"%b{axis.lower()}" for axis in copy.view.outer_first(copy.view.axes)])
     inner = coords[::-1]
     if copy.rows_by_index:
@@ -151,12 +151,12 @@ def _list(items: Sequence[str] | Sequence[int]) -> str:
 
 
 def extents_text(copy: TracedCopy) -> str:
-    """`128x128xbf16`."""
+    """Format the extents of a tile and its element type: `128x128xbf16`."""
     return "x".join([*map(str, copy.tile), mlir_type(copy.dtype)])
 
 
 def _memref(copy: TracedCopy) -> str:
-    """Write the type of the global tensor; extents that are not static are unknown."""
+    """Format the memref type of the global tensor; extents that are not static print as `?`."""
     extents = ["?" if size.startswith("%") else size for size in copy.view.sizes]
     return f"!nv_tileaa.memref<{'x'.join([*extents, mlir_type(copy.dtype)])}>"
 
@@ -198,11 +198,12 @@ from sm_90 on has the instruction.
 
 
 def witness_of(copy: TracedCopy, arch: str, allow_tma: bool = True) -> tuple[str, tuple[str, ...]]:
-    """Return the copy-atom witness of a copy on an architecture, and the reasons. The witness names a family;
-    multicast, cache hint and im2col select among its PTX forms.
+    """Return the witness (the name of the copy atom) of a copy on an architecture, and the reasons for it.
+
+    The witness names a family of instructions; multicast, cache hint and im2col select among their PTX forms.
 
     Args:
-        arch: "sm_70" .. "sm_121a". allow_tma: the attribute of the load; False falls back to plain ldg.
+        arch: "sm_70" .. "sm_121a". allow_tma: the attribute of the copy; False falls back to plain loads.
 
     >>> from cute_py.tma.descriptor.request import TensorMapTiled
     >>> from cute_py.tma.dialect.traced_copy import trace_copy
@@ -246,7 +247,7 @@ def stage2_text(copy: TracedCopy, witness: str) -> str:
 
 
 def tiled_copy_text(copy: TracedCopy, witness: str, dialect: str) -> str:
-    """Write the copy of stage 2 or 3a. From 2 to 3a the operation gets another name, and the witness stays verbatim."""
+    """Write the copy of stage 2 or 3a. The stages differ in the name of the operation; the witness is the same."""
     small, tensor = value_names(copy).small, f"tensor<{extents_text(copy)}>"
     if copy.direction == "load":
         moved = f"%{small}_tile, %tok_{small} = {dialect}.tiled_load %off_{small}, %tok0"
@@ -267,7 +268,7 @@ def tiled_copy_text(copy: TracedCopy, witness: str, dialect: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """One step of a rebind in the traces: the instruction, and the value that it writes."""
+    """One step of a rebind in the traces: its instruction, and the value that it writes."""
 
     step: RebindInstruction
     value: str
@@ -275,9 +276,9 @@ class Replacement:
 
 
 def rebind_of(copy: TracedCopy) -> tuple[Replacement, ...]:
-    """Return the rebind that makes a descriptor on the device, then the consumer's acquire; () for a host descriptor.
+    """Return the steps that rebind a device descriptor, then the consumer's acquire; () for a host descriptor.
 
-    Across the CTAs of a multicast the fences have the scope gpu.
+    With multicast, the fences have the scope gpu, because several CTAs read the map.
     """
     if not copy.device or check_host_only(copy):
         return ()
@@ -372,9 +373,9 @@ def stage3_legacy_text(copy: TracedCopy, witness: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BoxOperands:
-    """The operands of the instruction of box number `box`, without their `%`: coordinates and shared address.
+    """The coordinate and shared-address operands of the instruction for box number `box`, without their `%`.
 
-    Coordinates are innermost first. Each operand has the number that the box adds to the tile's operand.
+    Coordinates are innermost first. `origins` and `offset` are the values that the box adds to the tile's operands.
     """
 
     box: int
@@ -384,7 +385,8 @@ class BoxOperands:
     offset: int
 
     def moved(self, coordinate: str, address: str) -> list[str]:
-        """Write an instruction for each operand that is not the tile's: {0} operand, {1} tile's operand, {2} addend."""
+        """Write an instruction for each operand that differs from the tile's. In the format strings, {0} is the
+        operand, {1} the tile's operand, and {2} the number to add."""
         rows = [(coordinate, name, start) for name, start in zip(self.coords, self.origins, strict=True)]
         rows.append((address, self.address, self.offset))
         return [form.format(name, name.removesuffix(f"_{self.box}"), added) for form, name, added in rows if added]
@@ -402,7 +404,7 @@ def box_operands(copy: TracedCopy, box: int, suffix: str = "") -> BoxOperands:
 
 
 def im2col_offset_texts(copy: TracedCopy) -> tuple[str, ...]:
-    """Return an im2col load's offsets, W first, as numbers or names; im2col::w modes have halo and offset along W."""
+    """Return an im2col load's offsets as integers or names, W first; im2col::w modes have halo and offset."""
     if copy.im2col_offsets or copy.direction != "load":
         return tuple(map(str, copy.im2col_offsets))
     count = offset_count({"dim": f"{copy.rank}d", "mode": copy.mode})
@@ -411,8 +413,10 @@ def im2col_offset_texts(copy: TracedCopy) -> tuple[str, ...]:
 
 
 def intrinsic_name(copy: TracedCopy) -> str:
-    """Return the name of the intrinsic of stage 4. A load's name has its space pair, its rank, and im2col if it is
-    one. Stores and reductions have the names of the emission page.
+    """Return the name of the intrinsic of stage 4.
+
+    The name of a load has both memory spaces, the rank, and im2col for an im2col load. Stores and reductions have the
+    names on the TMA emission page.
 
     >>> from cute_py.tma.descriptor.request import TensorMapTiled
     >>> from cute_py.tma.dialect.traced_copy import trace_copy
@@ -429,14 +433,14 @@ def intrinsic_name(copy: TracedCopy) -> str:
 
 def operand_count(copy: TracedCopy) -> int:
     """Count the operands that a copy's intrinsic declares: two addresses, the coordinates, a load's barrier and im2col
-    offsets, and the mask and policy that the copy has."""
+    offsets, and the mask and policy if the copy has them."""
     form = {"dim": f"{copy.rank}d", "mode": copy.mode}
     load = 1 + offset_count(form) if copy.direction == "load" else 0
     return 2 + coordinate_count(form) + load + (copy.multicast > 1) + copy.cache_hint
 
 
 def opcode_name(copy: TracedCopy) -> str:
-    """Return the machine opcode of stage 5; there is one per rank, mode, direction and options.
+    """Return the machine opcode of stage 5. There is one opcode per rank, mode, direction and set of options.
 
     >>> from cute_py.tma.descriptor.request import TensorMapTiled
     >>> from cute_py.tma.dialect.traced_copy import trace_copy
@@ -451,7 +455,7 @@ def opcode_name(copy: TracedCopy) -> str:
 
 
 def call_operands(copy: TracedCopy, box: int) -> list[tuple[str, str]]:
-    """Return the operands of one call of stage 4, each with its comment."""
+    """Return the operands of one call in stage 4, each with its comment."""
     n, is_load = value_names(copy), copy.direction == "load"
     held = box_operands(copy, box, "_coord")
     places = ["inner-axis", *(f"axis {i} from the inside" for i in range(1, len(held.coords) - 1)), "outer-axis"]
@@ -521,8 +525,7 @@ def stage4_text(copy: TracedCopy) -> str:
 
 
 def stage5_text(copy: TracedCopy) -> str:
-    """Write the machine-instruction trace. It has no token, and the byte count is an immediate. The coordinates and the
-    address of each further box are computed before its instruction."""
+    """Write stage 5 (no token, an immediate byte count). The operands of each further box are computed before it."""
     n, is_load = value_names(copy), copy.direction == "load"
     if is_load:
         lines = [
@@ -553,19 +556,19 @@ def stage5_text(copy: TracedCopy) -> str:
 
 
 def _typed(name: str, kind: str) -> str:
-    """Write a register with its type; a number stays unchanged."""
+    """Format a register with its type; an integer stays unchanged."""
     return f"{name}:{kind}" if name.startswith("%") else name
 
 
 def check_call(copy: TracedCopy) -> list[Diagnostic]:
-    """Stage 4: check that each call has the operands that the intrinsic declares. This library wrote the text."""
+    """Stage 4: check that each call has the operands that the intrinsic declares (cute_py's own text)."""
     expected, name = operand_count(copy), intrinsic_name(copy)
     found = {len(call_operands(copy, box)) for box in range(copy.num_boxes)} - {expected}
     return broken(*((True, "arity", f"{name} takes {expected} operands, but got {count}") for count in found))
 
 
 def check_bundle(copy: TracedCopy) -> list[Diagnostic]:
-    """Stage 5: check that each operand that is a number fits its register class. This library wrote the text."""
+    """Stage 5: check that each integer operand fits in its register class (cute_py's own text)."""
     start = copy.start or ()
     found = [(int(offset), "b16", 0, 16) for offset in im2col_offset_texts(copy) if not offset.startswith("%")]
     boxes = range(copy.num_boxes if start and not copy.rows_by_index else 0)
@@ -577,14 +580,14 @@ def check_bundle(copy: TracedCopy) -> list[Diagnostic]:
 
 
 def check_device_descriptor(copy: TracedCopy, arch: str) -> list[Diagnostic]:
-    """Stage 6: check that the target can make a descriptor on the device; a host descriptor passes."""
+    """Stage 6: check that the target supports descriptors that are made on the device; host descriptors pass."""
     steps = [examine(made.step.text) for made in rebind_of(copy)]
     reasons = dict.fromkeys([reason for step in steps for reason in step.reasons(arch, NEWEST_VERSION)])
     return broken(*((True, "target", reason) for reason in reasons))
 
 
 def check_map_rules(copy: TracedCopy, arch: str) -> list[Diagnostic]:
-    """Find the rules of tensor maps that the copy's map breaks, except those of box rows, which stage 3b checks."""
+    """List the driver's rules that the copy's tensor map breaks, except those of box rows, which stage 3b checks."""
     if architecture(arch).number < 90:
         return []
     judged = [
@@ -594,7 +597,7 @@ def check_map_rules(copy: TracedCopy, arch: str) -> list[Diagnostic]:
 
 
 def check_stages(copy: TracedCopy, arch: str) -> dict[str, tuple[str, ...]]:
-    """Run every verifier of a TMA copy on the values of the copy and its target: stage -> texts."""
+    """Run the verifier of every stage on a TMA copy and its target, and return the diagnostics by stage."""
     is_load = copy.direction == "load"
     inner, rank = copy.box[-1], copy.rank
     found = {
@@ -620,9 +623,9 @@ def check_stages(copy: TracedCopy, arch: str) -> dict[str, tuple[str, ...]]:
 
 
 def wait_texts(copy: TracedCopy) -> tuple[str, str, str]:
-    """Write the consumer's wait at stages 3, 4 and 5, a separate operation on the load's barrier, for a parity.
+    """Write the consumer's wait at stages 3, 4 and 5. It is a separate operation on the load's barrier.
 
-    The wait ends when the phase of that parity is complete. Source: TMA load walkthrough, Consumer-Side Pairing.
+    The wait ends when the phase of the given parity is complete. Source: TMA load walkthrough, Consumer-Side Pairing.
     """
     small = value_names(copy).small
     barrier = f"%mbar_{small}"
@@ -643,9 +646,9 @@ def wait_texts(copy: TracedCopy) -> tuple[str, str, str]:
 
 
 def transaction_flow(copy: TracedCopy) -> tuple[FlowRow, ...]:
-    """Follow the byte count through the stages: implicit up to 2, an attribute at 3, then an operand.
+    """Return the form of the byte count at each stage: implicit up to 2, an attribute at 3, then an operand.
 
-    A store has none, because its completion is a bulk group. Source: TMA load walkthrough, transaction-byte count.
+    A store has none, because it completes by a bulk group. Source: TMA load walkthrough, transaction-byte count.
     """
     if copy.direction != "load":
         return ()
@@ -665,7 +668,7 @@ def transaction_flow(copy: TracedCopy) -> tuple[FlowRow, ...]:
 
 
 def coordinate_orders(copy: TracedCopy) -> tuple[OrderRow, ...]:
-    """Return the coordinate order at each stage; it is reversed once, between 3 and 4."""
+    """Return the coordinate order at each stage. The order is reversed once, between stages 3 and 4."""
     n, verb = value_names(copy), copy.direction
     outer, inner = f"{OUTER_FIRST} {n.outer_list}", f"{INNER_FIRST} {n.inner_list}"
     side, mnemonic = ("load", "cp") if verb == "load" else ("store", "cp.reduce" if verb == "reduce" else "cp")

@@ -1,18 +1,19 @@
-"""The data of one copy for its traces and verifiers: the numbers of its atom, its tensor and its attributes.
+"""Collect the data of one copy that its traces and verifiers need, from its atom, tensor and attributes.
 
-All data comes from the atom: direction and mode from its operation, box and swizzle from its request, the position of
-each instruction from its list of instructions. A request without an atom is a load of one box. Sizes are in elements.
+Direction and mode come from the atom's operation, box and swizzle from its request, and the position of each box from
+its list of instructions. A request without an atom is treated as a load of one box. Sizes are in elements.
 
 A trace names the tensor's modes in the tensor's own order, `M, K` for rank 2. A run-time size prints as an argument of
-the kernel, `%M`, and a static size as a number. A run-time stride prints as the product of the sizes inside it, `%K`,
-if it equals that product; otherwise it is an argument of its own, `%sm`. Tile, coordinates and boxes are outermost
-first: the last mode of the tensor map comes first. `dim_map` gives the mode of the tensor for each mode of the tile:
+the kernel, `%M`, and a static size as an integer. A run-time stride prints as the product of the sizes of the modes
+inside it, `%K`, if it equals that product; otherwise it is an argument of its own, `%sm`. Tile, coordinates and boxes
+are outermost first: the last mode of the tensor map comes first. `dim_map` gives the mode of the tensor for each mode
+of the tile:
 
     (256,128):(128,1), tile 64x32    shape = [%M, %K], stride = [%K, 1]    tile = [64, 32], dim_map = [0, 1]
     (256,128):(1,256), tile 64x32    shape = [%M, %K], stride = [1, %M]    tile = [32, 64], dim_map = [1, 0]
     (256,100):(128,1), tile 64x32    shape = [%M, %K], stride = [%sm, 1]   tile = [64, 32], dim_map = [0, 1]
 
-Modes are those of the tensor map: merged modes count as one, and modes of static size 1 do not count.
+Modes are those of the tensor map: merged modes count as one mode, and modes of static size 1 are omitted.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ Places: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 def enumerator(member: Enum) -> str:
-    """Return the driver's spelling of a member that counts bytes.
+    """Return the driver's spelling of an enum member whose name gives a number of bytes.
 
     >>> enumerator(TensorMapSwizzle.B128_ATOM_32B), enumerator(TensorMapSwizzle.NONE)
     ('128B_ATOM_32B', 'NONE')
@@ -87,9 +88,10 @@ def enumerator(member: Enum) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TensorView:
-    """The global tensor: names, sizes and strides (in elements) of its modes, as the traces print them, in its order.
+    """The global tensor as traces print it: names, sizes and strides (in elements) of its modes, in its own order.
 
-    dim_map: mode of the tile, outermost first -> mode of the tensor. values: the run-time numbers, '%M = 256, ...'.
+    dim_map: the mode of the tensor for each mode of the tile, outermost first. values: the values of the run-time
+    arguments, '%M = 256, ...'.
     """
 
     axes: tuple[str, ...]
@@ -99,34 +101,34 @@ class TensorView:
     values: str = ""
 
     def outer_first(self, texts: Sequence[str]) -> tuple[str, ...]:
-        """Sort texts of the tensor's modes into the order of the tile's modes."""
+        """Reorder one string per tensor mode into the order of the tile's modes."""
         return tuple([texts[mode] for mode in self.dim_map])
 
 
 @dataclass(frozen=True, eq=False)
 class TracedCopy:
-    """The data of a copy, from its atom.
+    """The data of one copy that its traces and verifiers need.
 
     Attributes:
         instruction: the instruction of the copy; request: the request of its tensor map.
         dtype: the type of the elements that it moves.
-        multicast: CTAs that share the tile; cta: the CTA that issues the boxes.
-        tile: extents, outermost first. For a multicast, all CTAs move them together.
+        multicast: number of CTAs that share the tile; cta: the CTA that issues the boxes.
+        tile: extents, outermost first. With multicast, it is the tile that all CTAs move together.
         origins, offsets: the start of each box in the tile (elements, outermost first) and in shared memory (bytes).
         transaction_bytes: bytes that one CTA receives.
         tensor: the tensor's name; view: the tensor.
         dtypes: the element types of the view and of the tile.
-        operation: the operation of the program: load, store or reduce.
-        in_bounds: whether the tile lies inside the tensor, by mode of the tile.
-        box_rank: number of extents of the atom's box.
+        operation: the operation that the program requests: load, store or reduce.
+        in_bounds: for each mode of the tile, whether the tile is inside the tensor.
+        box_rank: rank of the atom's box.
         im2col_offsets: offsets of the instruction, W first.
         cache_hint: whether the copy has an L2 policy.
         device: whether the descriptor is made on the device.
         alignment: alignment of the descriptor's address, bytes.
         fill: the value of elements outside the tensor.
-        start: the first element of the tile, innermost first; None if no tile is named.
+        start: the coordinates of the tile's first element, innermost first; None if no tile was given.
         coordinate_type: the type of the coordinates.
-        prefetch: whether a prefetch of the descriptor comes first.
+        prefetch: whether the copy first prefetches its descriptor.
     """
 
     instruction: OpRow
@@ -171,7 +173,7 @@ class TracedCopy:
 
     @property
     def reduce_kind(self) -> str:
-        """add, min, ..."""
+        """The reduction: 'add', 'min', ..."""
         return self.instruction.reduction or "add"
 
     @property
@@ -181,7 +183,7 @@ class TracedCopy:
 
     @property
     def rows_by_index(self) -> bool:
-        """Whether the copy is a gather4 or scatter4: one column coordinate and four row coordinates."""
+        """Whether the copy is a gather4 or scatter4, with one column coordinate and four row coordinates."""
         return self.instruction.mode in _ROWS_BY_INDEX
 
     @property
@@ -191,12 +193,12 @@ class TracedCopy:
 
     @property
     def box(self) -> tuple[int, ...]:
-        """Elements that one instruction moves, outermost first."""
+        """Extents of the box that one instruction moves, outermost first."""
         return box_of(self.instruction, self.request)
 
     @property
     def num_boxes(self) -> int:
-        """Instructions that one CTA issues for the tile."""
+        """Number of instructions that one CTA issues for the tile."""
         return len(self.origins)
 
     @property
@@ -211,15 +213,15 @@ class TracedCopy:
 
     @property
     def span(self) -> int:
-        """Bytes of a swizzled row, the longest row that a box may have; 0 without a swizzle.
+        """Bytes of the swizzle span, which is the longest row that a box may have; 0 without a swizzle.
 
-        The driver's swizzles of larger chunks, 4 to 6, permute within 128 bytes too.
+        The driver's swizzles 4 to 6, which permute larger chunks, also have a span of 128 bytes.
         """
         return SWIZZLE_SPAN.get(self.swizzle, 128) or 0
 
     @property
     def row_pitch(self) -> int:
-        """Bytes from one row of a box to the next in shared memory: a swizzled row takes a full span.
+        """Bytes from one row of a box to the next in shared memory. A swizzled row occupies a full span.
 
         Source: measured on NVIDIA H200, driver 580.159.04.
         """
@@ -227,23 +229,23 @@ class TracedCopy:
 
     @property
     def box_smem_bytes(self) -> int:
-        """Bytes of shared memory that one box takes, including the gaps between short swizzled rows."""
+        """Bytes of shared memory that one box occupies, including the gaps between short swizzled rows."""
         return self.row_pitch * math.prod(self.box[:-1])
 
     @property
     def smem_bytes(self) -> int:
-        """Bytes of shared memory that the tile takes."""
+        """Bytes of shared memory that the tile occupies."""
         return max(self.offsets) + self.box_smem_bytes
 
     @property
     def is_regular(self) -> bool:
-        """Whether the boxes cover the tile with the innermost mode slowest, one after the other in shared memory."""
+        """Whether the boxes cover the tile one after the other in shared memory, innermost mode slowest."""
         behind = range(0, self.box_smem_bytes * self.num_boxes, self.box_smem_bytes)
         return self.origins == laid(self.tile, self.box) and list(self.offsets) == list(behind)
 
     @property
     def modifiers(self) -> dict[str, Any]:
-        """Modifiers of the instruction that moves one box."""
+        """PTX modifiers of the instruction that moves one box."""
         own = {"multicast": self.multicast > 1, "cache_hint": self.cache_hint}
         return {name: choice for name, choice in traits_modifiers(self, own)[1].items() if choice}
 
@@ -259,7 +261,7 @@ class TracedCopy:
         return f"{kind}_{self.rank}d_{mlir_type(self.dtype)}{'_mcast' if self.multicast > 1 else ''}"
 
     def instruction_origin(self, box: int) -> tuple[int, ...]:
-        """The numbers that box number `box` adds to the coordinates of its instruction, innermost first."""
+        """Return the values that box number `box` adds to the coordinates of the tile, innermost first."""
         origin = self.origins[expect_integer(box, "box", 0, len(self.origins) - 1)][::-1]
         return (origin[0], 0, 0, 0, 0) if self.rows_by_index else origin
 
@@ -273,7 +275,8 @@ class TracedCopy:
 def box_of(row: OpRow, request: TensorMap) -> tuple[int, ...]:
     """Return the extents that one instruction moves, outermost first.
 
-    They are the box divided by the element strides, or pixels x channels without halo pixels.
+    For a tiled map, these are the box extents divided by the element strides. For im2col, they are the pixels (without
+    halo pixels) and the channels.
     """
     if not isinstance(request, TensorMapTiled):
         is_128 = row.direction == "load" and load_mode_of(request) == "im2col::w::128"
@@ -285,7 +288,7 @@ def box_of(row: OpRow, request: TensorMap) -> tuple[int, ...]:
 
 
 def laid(tile: tuple[int, ...], box: tuple[int, ...]) -> Places:
-    """List the origins of the boxes that cover a tile; the innermost mode is slowest.
+    """List the origins of the boxes that cover a tile, innermost mode slowest.
 
     >>> laid((4, 8), (2, 4))
     ((0, 0), (2, 0), (0, 4), (2, 4))
@@ -295,9 +298,9 @@ def laid(tile: tuple[int, ...], box: tuple[int, ...]) -> Places:
 
 
 def _placed(atom: TmaAtom, box: tuple[int, ...], cta: int) -> tuple[tuple[int, ...], Places, tuple[int, ...]]:
-    """Return tile, origins and offsets of a tiled atom, from its list of instructions.
+    """Return the tile, and the origins and offsets of its boxes, from the instructions of a tiled atom.
 
-    All CTAs of a multicast move the tile together; the origins are those of CTA `cta`.
+    All CTAs of a multicast move the tile together; the boxes are those of CTA `cta`.
     """
     first = first_tile(atom)
     lowest = [min(column) for column in zip(*first.rows, strict=True)]
@@ -312,11 +315,13 @@ def _placed(atom: TmaAtom, box: tuple[int, ...], cta: int) -> tuple[tuple[int, .
 def _placed_patches(
     atom: Im2colAtom, box: tuple[int, ...], cta: int
 ) -> tuple[tuple[int, ...], Places, tuple[int, ...]]:
-    """Return tile, origins and offsets of an im2col atom. The boxes of a CTA differ only in their channels.
+    """Return the tile, and the origins and offsets of its boxes, from an im2col atom.
+
+    The boxes of a CTA differ only in their channels.
 
     Raises:
-        TmaBuildError: a box begins at another pixel than the tile. Its coordinates are not a sum, because they follow
-            the bounding box. They are known only if the first pixel of the tile is.
+        TmaBuildError: a box does not begin at the first pixel of the tile. Its coordinates then follow the bounding
+            box, so that they are not the sum of tile and box, and depend on the first pixel of the tile.
     """
     slots, v_map = tile_layout(atom.tile, atom.num_val_src), atom.gbasis.trace.cta_v_map
     ctas, shape = atom.num_multicast, modes(atom.gtensor.shape)
@@ -352,7 +357,7 @@ Copyable: TypeAlias = TileAtom | ExecutableCopy | TmaCopyTraits | HasTraits | Te
 
 
 def _tensor_order(atom: object, rank: int) -> tuple[list[int], list[bool]]:
-    """Return the modes of the tensor map in the tensor's own order, and whether the numbers of each are static."""
+    """Return the modes of the tensor map in the tensor's own order, and which of them are static."""
     if not isinstance(atom, TmaAtom) or atom.plan.rank != rank:
         return list(range(rank))[::-1], [False] * rank
     paths, static = [], []
@@ -381,7 +386,7 @@ def view_of(atom: object, request: TensorMap, bits: int) -> TensorView:
     values: dict[str, int] = {}
 
     def number(mode: int, name: str, value: int) -> str:
-        """Write a size or stride: as a number if it is static, otherwise as a name."""
+        """Format a size or stride: as an integer if it is static, otherwise as a name."""
         if static[mode]:
             return str(value)
         values[name] = value
@@ -403,13 +408,13 @@ def view_of(atom: object, request: TensorMap, bits: int) -> TensorView:
 def _start(
     atom: object, request: TensorMap, tile: tuple[int, ...], dtype: DType, tile_coord: Tree
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the first element of a tile, innermost first, and the offsets of an im2col load, W first.
+    """Return the coordinates of a tile's first element, innermost first, and the offsets of an im2col load, W first.
 
-    `tile_coord` is an argument of `execute`: an index, or a coordinate in the tile modes of the divided tensor. For a
-    copy without a tensor, it is a coordinate in tiles, outermost first.
+    `tile_coord` is the argument of `execute`: an index, or a coordinate in the tile modes of the divided tensor. For a
+    copy without a divided tensor, such as a request without an atom, it counts tiles, outermost first.
 
     Raises:
-        TmaBuildError: the map is an im2col map without its atom.
+        TmaBuildError: the request is an im2col request without an atom.
     """
     tiles = tile_coord if type(tile_coord) is tuple else (tile_coord,)
     work = first_tile(atom) if isinstance(atom, TmaAtom) and atom.plan.rank == len(tile) else None
@@ -435,7 +440,10 @@ def _start(
 def _is_inside(
     row: OpRow, request: TensorMap, tile: tuple[int, ...], start: tuple[int, ...] | None
 ) -> tuple[bool, ...]:
-    """Whether the tile lies inside the tensor, by mode, outermost first. Without a start: whether every tile does."""
+    """Return for each mode, outermost first, whether the tile is inside the tensor.
+
+    Without a start, return whether every tile is.
+    """
     if not isinstance(request, TensorMapTiled) or row.mode in _ROWS_BY_INDEX:
         return (True,) * len(tile)
     sizes = request.global_dim[::-1]
@@ -446,7 +454,7 @@ def _is_inside(
 
 
 def _element(atom: object, request: TensorMap) -> DType:
-    """Return the type of the elements that an atom moves: its own type, or that of its tensor map."""
+    """Return the type of the elements that an atom moves: the type of the atom, or that of its tensor map."""
     row = FORMATS[int(request.data_type or 0)]
     dtype = as_dtype(getattr(atom, "dtype", None) or row.dtypes[0])
     return dtype if dtype.bits == row.bits else as_dtype(getattr(atom, "internal_dtype", None) or row.dtypes[0])
@@ -468,20 +476,21 @@ def trace_copy(
 
     Args:
         atom: an atom, bound or not; an operation or a descriptor of the reference pages (a descriptor is a copy of one
-            box); or a request. A copy that was traced before is returned unchanged.
+            box); or a request. A `TracedCopy` is returned unchanged.
         tile_coord: the tile, as for `execute`; the default is that of an operation.
         tensor: the tensor's name in traces.
-        device_descriptor: the tensor map is made on the device.
+        device_descriptor: whether the tensor map is made on the device.
         alignment: alignment of the tensor map's address, bytes; default: that of the descriptor.
         mem_semantic: one of `MEM_SEMANTICS`.
-        in_bounds: by mode of the tile. The default is true if the operation promises it, otherwise it follows from the
-            tensor.
+        in_bounds: one value per mode of the tile. The default is true if the operation promises it, otherwise whether
+            the tile is inside the tensor.
         operation: load, store or reduce, as the program requests it; default: the operation of the atom.
         im2col_offsets: offsets of an im2col load, W first; default: those of the operation, or of the tile.
     Raises:
-        TmaBuildError: the argument is not an atom or is a prefetch, numbers contradict each other, the box has another
-            rank than the atom's ('tmaBoxDim and atomBoxDim length mismatch'), parts of a multicast have fewer than 128
-            bytes, an im2col tile has several boxes of pixels, or an im2col map with a tile has no atom.
+        TmaBuildError: the argument is not an atom or is a prefetch, values contradict each other, the rank of the box
+            differs from that of the atom's box ('tmaBoxDim and atomBoxDim length mismatch'), the part of one CTA of a
+            multicast has fewer than 128 bytes, an im2col tile has several boxes of pixels, or a tile is given for an
+            im2col request without an atom.
         TmaLimitError: the tile does not fit into the shared memory of a block.
         CoordinateError: the number of coordinates is wrong.
         InvalidValueError: the tile does not exist.
@@ -556,7 +565,7 @@ def trace_copy(
 
 
 def descriptor_of(atom: object) -> TmaDescriptorTiled | TmaDescriptorIm2col | None:
-    """Return the descriptor of the dialect behind an atom, bound or not, or an operation; None without one."""
+    """Return the dialect's descriptor of an atom, bound or not, or of an operation; None if there is none."""
     found: Any = getattr(atom, "exec_atom", atom)
     found = found.atom if isinstance(found, ExecTmaAtom) else found
     found = found.descriptor if isinstance(found, NonExecTmaAtom) else found
@@ -564,9 +573,9 @@ def descriptor_of(atom: object) -> TmaDescriptorTiled | TmaDescriptorIm2col | No
 
 
 def _start_of_operation(atom: object, row: OpRow) -> tuple[int, ...] | None:
-    """Return the first element of an operation's tile, innermost first.
+    """Return the coordinates of the first element of an operation's tile, innermost first.
 
-    The result is None without an operation, or if its numbers are unknown.
+    The result is None if there is no operation, or if its coordinates are unknown.
     """
     coord = getattr(atom, "coord", None)
     if not isinstance(coord, tuple) or row.mode in _ROWS_BY_INDEX or not all(is_integer(c) for c in coord):
@@ -575,7 +584,7 @@ def _start_of_operation(atom: object, row: OpRow) -> tuple[int, ...] | None:
 
 
 def check_extents(request: TensorMap) -> list[Diagnostic]:
-    """Check that the extents of a box and its steps are 1 or more. Otherwise there is no box and nothing to count."""
+    """Check that the extents and the element strides of a box are 1 or more; otherwise no bytes can be counted."""
     fields = ("box_dim", "element_strides", "channels_per_pixel", "pixels_per_column")
     found = []
     for name in fields:
@@ -592,7 +601,7 @@ def _request_and_row(given: Any) -> tuple[TensorMap, OpRow]:
 
     Raises:
         TmaBuildError: the argument is not an atom, or it is a prefetch.
-        InvalidValueError: the swizzle is not a swizzle of the driver.
+        InvalidValueError: the driver has no such swizzle.
     """
     if isinstance(given, TensorMap):
         row = OpRow("load", "tile" if isinstance(given, TensorMapTiled) else "im2col")

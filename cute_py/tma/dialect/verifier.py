@@ -1,14 +1,14 @@
-"""The partition verifier: eleven steps from the operands to a record, or to the text of the first step that fails.
+"""The partition verifier: eleven steps that lead to a record, or to the diagnostic of the first step that fails.
 
     partition(smem, gtensor, tiler)  ->  [TmaPartitionResult]
     verify_partition(...)            ->  PartitionWalk: does not raise, and has the flags of the steps that passed
 
-Only this module checks descriptor shape, transfer mode, multicast count and reduction together. It checks
-more than `make_tma_atom`, which follows CuTe C++ and does not use this module.
+Only this module checks descriptor shape, transfer mode, multicast count and reduction together. Its checks go beyond
+those of `make_tma_atom`, which follows CuTe C++ and does not use this module.
 
-One table has the steps: number, text, printed operands, and check. The texts are byte for byte those of the TMA Atoms
-reference page. A check is a pure function that returns whether the operands pass. Steps 1 to 6 look only at kinds and
-numbers; step 8 is the first that computes the G-basis.
+One table has the steps: number, text, printed operands, and check. The texts equal those of the TMA Atoms reference
+page byte for byte. A check is a pure function that returns whether the operands pass. Steps 1 to 6 use only the kinds
+and values of the operands; step 8 is the first that computes the G-basis.
 """
 
 from __future__ import annotations
@@ -59,9 +59,10 @@ STRIDE_BITS: Final = 8 * BY_NAME["stride_alignment"].multiple
 
 
 def walks_modes(v_map: Layout, shape: Tree) -> bool:
-    """Whether every stride of a V-map is 0 or names a mode of a tensor of this shape.
+    """Whether every stride of a CTA value map is 0 or names a mode of a tensor of this shape.
 
-    The only mode of an integer shape has no name, so its strides are integers. An integer mode has no modes within it.
+    The only mode of an integer shape has no name, so strides along it are integers. A mode with an integer size has no
+    submodes.
 
     >>> from cute_py.arith_tuple.arith_tuple import E
     >>> [walks_modes(Layout((8, 4), (first, E(1))), (64, 64)) for first in (E(0), 1, E(0, 0))]
@@ -76,7 +77,7 @@ def walks_modes(v_map: Layout, shape: Tree) -> bool:
 
 
 def _has_mode(shape: Tree, path: Sequence[int]) -> bool:
-    """Whether no part of the path leads into an integer. The G-basis checks paths past the last mode."""
+    """Whether a path names no submode of an integer mode. The G-basis checks for paths past the last mode."""
     for mode in path:
         if type(shape) is not tuple:
             return False
@@ -87,11 +88,11 @@ def _has_mode(shape: Tree, path: Sequence[int]) -> bool:
 
 
 def operand_types(op: PartitionOperands) -> bool:
-    """Step 1: check the kinds of the operands.
+    """Step 1: the kinds of the operands are valid.
 
-    The global operand is a tensor in global memory. The shared operand has a type of the dialect and its element type,
-    and lies nowhere else than in shared memory. There is a V-map and a tile of integers, each of rank 1 to 5. A
-    descriptor, if there is one, is for this transfer.
+    The global operand is a tensor in global memory. The shared operand has a type of the dialect. If it is a tensor, it
+    is in shared memory, and its elements are as wide as the global elements. There is a CTA value map and a tile of
+    integers, each of rank 1 to 5. A descriptor, if there is one, is for this transfer.
     """
     if op.gmem is None or op.cta_v_map is None or any(d.rule == "mode" for d in op.other_transfer):
         return False
@@ -118,14 +119,14 @@ def gmem_kind(op: PartitionOperands) -> bool:
 
 
 def integer_strides(layout: Layout | None) -> bool:
-    """Whether all strides are integers, known or not."""
+    """Whether all strides of a layout are integers, known or unknown."""
     return layout is None or all(isinstance(d, int) or is_symbolic(d) for d in leaves(layout.stride))
 
 
 def aligned_strides(layout: Layout | None, bits: int) -> bool:
     """Whether every stride is a multiple of 16 bytes, except stride 0 and the stride 1 of the contiguous mode.
 
-    An unknown stride counts as a multiple.
+    An unknown stride passes.
 
     >>> aligned_strides(Layout((8, 8), (4, 1)), 16), aligned_strides(Layout((8, 8), (8, 1)), 16)
     (False, True)
@@ -139,7 +140,7 @@ def aligned_strides(layout: Layout | None, bits: int) -> bool:
 
 
 def gmem_strides(op: PartitionOperands) -> bool:
-    """Step 4, for the global layout only."""
+    """Step 4 for the global layout alone: its strides are integers and aligned."""
     layout = op.gmem_layout
     return integer_strides(layout) and (not op.dialect.limits or aligned_strides(layout, op.dtype.bits))
 
@@ -161,12 +162,15 @@ def is_swizzled(op: PartitionOperands) -> bool:
 
 
 def both_static(op: PartitionOperands) -> bool:
-    """Step 6: the shared layout and the V-map are static."""
+    """Step 6: the shared layout and the CTA value map are static."""
     return is_static_layout(op.plain_smem) and is_static_layout(op.cta_v_map)
 
 
 def same_shape(op: PartitionOperands) -> bool:
-    """Step 7: the top-level modes of both have the same sizes. A tile that two CTAs load is divided in two."""
+    """Step 7: the top-level modes of the shared layout and of the CTA value map have the same sizes.
+
+    A tile that two CTAs load is first divided in two.
+    """
     smem, v_map = op.plain_smem, op.cta_v_map
     if op.is_pair and v_map is op.whole_v_map:
         return False
@@ -182,7 +186,7 @@ def has_gbasis(op: PartitionOperands) -> bool:
 
 
 def valid_layout(op: PartitionOperands) -> bool:
-    """Step 9: the box is static, fits a tensor map by the rules of make_tma_atom, and equals the descriptor's box."""
+    """Step 9: the box is static, a legal tensor map can have it, and it equals the descriptor's box."""
     return bool(op.box) and not (op.dialect.limits and op.map_rules)
 
 
@@ -192,7 +196,7 @@ def has_tensor_type(op: PartitionOperands) -> bool:
 
 
 def multicast_count(op: PartitionOperands) -> bool:
-    """Step 11, loads only: the count is at least 1 with a multicast mode, and exactly 1 without."""
+    """Step 11, loads only: the multicast count is at least 1 with a multicast mode, and exactly 1 without."""
     if op.kind != "load" or op.load_mode is None:
         return True
     if op.count_of_descriptor != (op.num_multicast or 1):
@@ -204,7 +208,10 @@ def multicast_count(op: PartitionOperands) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class VerifierStep:
-    """One step: `text` is its diagnostic without operands, `shows` names the operands after it, `check` is its test."""
+    """One step of the verifier.
+
+    `text` is its diagnostic without operands, `shows` names the operands that follow the text, and `check` is its test.
+    """
 
     number: int
     name: str
@@ -234,11 +241,11 @@ STEPS: Final[tuple[VerifierStep, ...]] = (
         11, "multicast count", "missing or invalid num_multicast for a multicast TMA load", (), multicast_count
     ),
 )
-"""In the order of the TMA Atoms reference page, Eleven-Step Partition Verifier."""
+"""The steps, in the order of the TMA Atoms reference page, Eleven-Step Partition Verifier."""
 
 
 def _operand(op: PartitionOperands, name: str) -> str:
-    """Write the printed form of an operand."""
+    """Return the printed form of an operand."""
     known, quoted = op.dialect.known, op.dialect.quote != ""
     if name == "smem":
         return type_text(op.smem if op.smem_layout is None else op.smem_layout, known, quoted)
@@ -257,7 +264,7 @@ def _operand(op: PartitionOperands, name: str) -> str:
 
 
 def joined_operands(dialect: Dialect, texts: list[str]) -> str:
-    """Join one, two or three types in a sentence.
+    """Join the printed forms of one, two or three types as in a sentence.
 
     >>> from cute_py.tma.dialect.verifier_operands import DSL, SEED
     >>> joined_operands(SEED, ["A", "B"]), joined_operands(DSL, ["A", "B"]), joined_operands(SEED, ["A", "B", "C"])
@@ -270,7 +277,7 @@ def joined_operands(dialect: Dialect, texts: list[str]) -> str:
 
 
 def _text(step: VerifierStep, op: PartitionOperands) -> str:
-    """Write the text of a step that fails, with its operands."""
+    """Return the diagnostic of a step that fails, with its operands."""
     if step.number == 11 and op.load_mode is not None and not op.load_mode.is_multicast:
         count = op.count_of_descriptor if op.num_multicast in (None, 1) else op.num_multicast
         return op.dialect.companion.format(count=count)
@@ -279,7 +286,7 @@ def _text(step: VerifierStep, op: PartitionOperands) -> str:
 
 
 def _broken(step: VerifierStep, op: PartitionOperands) -> tuple[Diagnostic, ...]:
-    """Find the rules of this library that the operands of a failed step break, if this library has such rules."""
+    """List the rules of cute_py that explain why a step fails; empty if cute_py has no rule for it."""
     found = op.other_transfer if op.dialect.limits else []
     if step.number == 1 and not op.same_type:
         shared = f"{op.smem.engine}" if isinstance(op.smem, Tensor) else ""
@@ -302,10 +309,11 @@ def _broken(step: VerifierStep, op: PartitionOperands) -> tuple[Diagnostic, ...]
 
 @record
 class PartitionWalk:
-    """The result of a walk through the steps.
+    """The result of a walk through the steps of the verifier.
 
     `failed` is the number of the step that failed (None: all passed), and `text` is its diagnostic. `flags` has the
-    flags of the steps before it. `results` has the records if all steps passed, `broken` the rules behind a failure.
+    flags that the steps before the failure set. `results` has the records if all steps passed, and `broken` has the
+    rules that explain a failure.
 
     >>> walk = verify_partition(Layout((Int(8), Int(64))), None, (8, 64))
     >>> print(walk.failed, walk.text)
@@ -326,11 +334,11 @@ class PartitionWalk:
 
 
 def record_of(walk: PartitionWalk, arch: str) -> TmaPartitionResult:
-    """Make the record of a walk.
+    """Return the record of a walk, or raise the error of the step that failed.
 
     Raises:
         TmaVerifyError: a step failed.
-        InvalidValueError: the architecture lacks the mode, or a cluster can't have so many CTAs.
+        InvalidValueError: the architecture lacks the mode, or a cluster can't have that many CTAs.
     """
     if walk.failed is not None:
         raise TmaVerifyError(walk.failed, walk.text, {str(i): d.message for i, d in enumerate(walk.broken, 1)})
@@ -358,22 +366,26 @@ def partition(
     """Verify a partition and return its records, one per partitioned tile.
 
     Args:
-        smem_layout: the tile in shared memory, static, in elements; composed with a swizzle for a swizzled tile.
+        smem_layout: the static layout of the tile in shared memory, in elements; composed with a swizzle for a swizzled
+            tile.
         gtensor: the global tensor: a tensor of `make_gmem_ptr`, or an array.
         partitioner: the tile, by mode; plain ints become static. Default: the shape of the shared layout.
         cta_v_map: the CTA's value map. Default: the identity composed with the partitioner.
         load_mode: a `TmaLoadMode`, its name or number. Default: NO_MULTICAST, unless it is a store or a reduction.
-        store_mode, reduce_kind: make it a store or a reduction. A reduction may also have a store mode.
-        num_multicast: CTAs that share the load; None if the operand is absent. Stores and reductions ignore it.
+        store_mode, reduce_kind: one of these makes the transfer a store or a reduction. A reduction may also have a
+            store mode.
+        num_multicast: number of CTAs that share the load; None if the operand is absent. Stores and reductions ignore
+            it.
         metadata: the metadata of a sparse tile; the verifier refuses it.
-        s2t: the descriptor view for the copy of this tile to tensor memory, from `cute_py.tmem.get_copy_s2t_smem_desc`.
-            It must have the tile's swizzle and at most its bytes. The atom holds it, and its flag is set.
+        s2t: the shared-memory descriptor for the copy of this tile to tensor memory, from
+            `cute_py.tmem.get_copy_s2t_smem_desc`. It must have the swizzle of the tile, and at most its bytes. The atom
+            then has it, and the record has its flag.
         arch: the architecture; multicast and im2col need sm_90, a two-CTA load sm_100.
-        dialect: 'seed' for the reference page's order and texts, 'dsl' for those of CuTe DSL 4.8.1.
+        dialect: 'seed' for the step order and texts of the reference page, 'dsl' for those of CuTe DSL 4.8.1.
     Raises:
-        TmaVerifyError: a step refuses; `.step` is its number, and the facts are the rules that the operands break.
+        TmaVerifyError: a step fails; `.step` is its number, and the facts are the rules that the operands break.
         InvalidValueError: the mode is unknown, a load mode is given for a store, the architecture lacks the mode, or a
-            cluster can't have so many CTAs.
+            cluster can't have that many CTAs.
     Source:
         the TMA Atoms reference page, Eleven-Step Partition Verifier; CuTe DSL 4.8.1 was run for dialect 'dsl'.
 
@@ -415,7 +427,7 @@ def verify_partition(
     dialect: Dialect | str = "seed",
     descriptor: TmaDescriptorTiled | TmaDescriptorIm2col | None = None,
 ) -> PartitionWalk:
-    """Verify a partition as `partition` does, but return a failure, with the flags of the steps before it.
+    """Verify a partition like `partition`, but return a failure as a `PartitionWalk` instead of raising an error.
 
     The walk checks neither the architecture nor the size of a cluster.
 
@@ -466,7 +478,7 @@ def _set(flags: dict[TmaFlags, bool]) -> TmaFlags:
 
 
 def _operand_flags(op: PartitionOperands) -> TmaFlags:
-    """Return the flags that follow from the operands alone."""
+    """Return the flags that the operands alone determine."""
     load, store = op.load_mode, op.store_mode
     return _set(
         {
@@ -482,7 +494,7 @@ def _operand_flags(op: PartitionOperands) -> TmaFlags:
 
 
 def _learned(number: int, held: bool, op: PartitionOperands) -> TmaFlags:
-    """Return the flags of one step. If a step has two halves, each has its own flag."""
+    """Return the flags that one step sets. If a step has two halves, each half has its own flag."""
     if number == 4:
         smem = integer_strides(op.plain_smem)
         return _set({TmaFlags.GMEM_INT_STRIDE: gmem_strides(op), TmaFlags.SMEM_INT_STRIDE: smem})
@@ -493,7 +505,7 @@ def _learned(number: int, held: bool, op: PartitionOperands) -> TmaFlags:
 
 
 def _record(op: PartitionOperands, flags: TmaFlags) -> TmaPartitionResult:
-    """Make the record of operands that passed every step, and the atom in it."""
+    """Make the record, and the atom in it, from operands that passed every step."""
     if op.gbasis is None or op.tma_layout is None or op.gmem_layout is None or op.cta_v_map is None:
         raise InvalidValueError("an atom needs operands that pass every step of the verifier")
     made, dtype = None if isinstance(op.made, CuteError) else op.made, op.dtype

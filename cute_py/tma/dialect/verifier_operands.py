@@ -1,13 +1,14 @@
-"""Operands of the partition verifier, and values derived from them, each computed when it is first used.
+"""The operands of the partition verifier, and the values derived from them, each computed when it is first used.
 
-The steps run in order, so that nothing expensive is computed for operands of the wrong kind.
+The steps of the verifier use the values in order, so that nothing expensive is computed for operands of the wrong kind.
 
-The verifier has two dialects. `seed` is the TMA Atoms reference page: its order of steps and operands, and types
-without quotes. `dsl` is the observed behaviour of the builder of CuTe DSL 4.8.1. It checks the multicast first, prints
-the global operand before the shared one and types in quotes, and prints run-time numbers of the shared layout and the
-V-map as `?`. It makes no checks against descriptor limits. Steps 2, 8, 9 and 10 were never observed there; in this
-dialect they have the texts of the reference page in the style of the dialect. This library knows and prints the numbers
-of a global tensor; all observed tensors had static global shapes.
+The verifier has two dialects. `seed` follows the TMA Atoms reference page in the order of steps and operands, and
+prints types without quotes. `dsl` follows the observed behaviour of the builder of CuTe DSL 4.8.1. This builder checks
+the multicast first, prints the global operand before the shared operand, prints types in quotes, and prints run-time
+integers of the shared layout and the CTA value map as `?`. It does not check descriptor limits. Failures of steps 2, 8,
+9 and 10 were not observed in CuTe DSL; for these, `dsl` has the texts of the reference page in the style of the
+dialect. cute_py prints the sizes and strides of a global tensor in both dialects; all tensors that were observed in
+CuTe DSL had static shapes.
 """
 
 from __future__ import annotations
@@ -65,23 +66,23 @@ from cute_py.tmem.execute import S2TDescriptorView
 __all__ = ["DIALECTS"]
 
 COMPANION_TEXT: Final = "got num_multicast of "
-"""Step 11's other text, for a count other than 1 with a mode that is not a multicast. The count follows."""
+"""Second text of step 11: the mode is not a multicast, but the count is not 1. The message ends with the count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Order of the steps, printed form of the operands, and extent of the checks.
+    """A dialect of the verifier: order of the steps, printed form of the operands, and extent of the checks.
 
     The defaults are those of the reference page.
 
     Attributes:
-        known: print run-time integers of the shared layout and the V-map as numbers.
+        known: whether run-time integers of the shared layout and the CTA value map print as integers, not as `?`.
         quote: the quote around each type. pair: the text between two types.
         trio: the order of three operands.
-        companion: step 11's text for a count with a mode that is not a multicast.
-        limits: check more than the kinds of the operands: at most five modes (step 1), strides in multiples of 16 bytes
-            (4), a swizzle that TMA supports (5), a box that a descriptor can hold (9).
-        split_oversize: cut box modes above 256 elements into several instructions.
+        companion: the text of step 11 for a multicast count with a mode that is not a multicast mode.
+        limits: whether to check descriptor limits too: at most five modes (step 1), strides in multiples of 16 bytes
+            (step 4), a swizzle that TMA supports (step 5), a box that a descriptor can have (step 9).
+        split_oversize: whether box modes above 256 elements are cut into several instructions.
     """
 
     name: str
@@ -112,7 +113,7 @@ DIALECTS: Final = (SEED, DSL)
 
 
 def as_dialect(name: Dialect | str) -> Dialect:
-    """Return the dialect of that name.
+    """Return the dialect with this name.
 
     Raises:
         InvalidValueError: the dialect does not exist.
@@ -128,14 +129,15 @@ _ARRAYS = ("__array_interface__", "__cuda_array_interface__", "__dlpack__")
 
 @dataclass(frozen=True)
 class PartitionOperands:
-    """The operands of one partition, as given.
+    """The operands of one partition as the caller passed them, with derived values as properties.
 
     Attributes:
         smem: the tile in shared memory: a layout, a composed layout, or a tensor of a shared pointer.
         gtensor: the global tensor. partitioner: the tile; None: the shape of the shared layout.
-        explicit_v_map: the CTA V-map, if it is not the identity composed with the partitioner.
-        num_multicast: CTAs; None if the operand is absent. descriptor: the descriptor of the operation.
-        s2t: the descriptor view for the copy to tensor memory.
+        explicit_v_map: the CTA value map, if it is not the identity composed with the partitioner.
+        num_multicast: the number of CTAs that share the load; None if the operand is absent. descriptor: the descriptor
+            of the operation.
+        s2t: the shared-memory descriptor for the copy to tensor memory.
     """
 
     smem: SharedLayout | Tensor
@@ -160,7 +162,7 @@ class PartitionOperands:
 
     @property
     def is_im2col(self) -> bool:
-        """Whether the transfer walks an image. The mode of a store decides it, and the descriptor of a load."""
+        """Whether the transfer is im2col. For a store, the mode decides; for a load, the descriptor decides."""
         if self.store_mode is None:
             return isinstance(self.descriptor, TmaDescriptorIm2col)
         return self.store_mode.is_im2col
@@ -172,14 +174,14 @@ class PartitionOperands:
 
     @property
     def multicast(self) -> int:
-        """CTAs that share the load: 1 unless it is a multicast load with a count above 1."""
+        """Number of CTAs that share the load: 1 unless it is a multicast load with a count above 1."""
         if self.kind != "load" or self.load_mode is None or not self.load_mode.is_multicast:
             return 1
         return max(1, self.num_multicast or 1)
 
     @property
     def operation(self) -> Op:
-        """CuTe's operation of this kind and mode. For an im2col reduction, it is the store through the same map."""
+        """CuTe's operation for this kind and mode. For an im2col reduction, it is the store through the same map."""
         return modes.operation_of(self.load_mode, self.store_mode, self.reduce_kind, self.is_im2col)
 
     @cached_property
@@ -199,13 +201,13 @@ class PartitionOperands:
 
     @cached_property
     def gmem_layout(self) -> Layout | None:
-        """Layout of the global tensor, if it is plain."""
+        """The layout of the global tensor; None if it is not plain."""
         layout = None if self.gmem is None else self.gmem.layout
         return layout if isinstance(layout, Layout) else None
 
     @cached_property
     def image_layout(self) -> Layout | None:
-        """Layout of the tensor of an im2col transfer; see `image_of`."""
+        """The global layout of an im2col transfer in im2col form; see `image_of`."""
         return None if self.gmem_layout is None else image_of(self.gmem_layout)
 
     @cached_property
@@ -215,7 +217,7 @@ class PartitionOperands:
 
     @cached_property
     def whole_smem(self) -> SharedLayout:
-        """The shared operand as a layout or composed layout; any other object unchanged."""
+        """The shared operand as a layout or composed layout; an operand of another kind is unchanged."""
         if not isinstance(self.smem, Tensor):
             return self.smem
         swizzle = getattr(self.smem.engine, "swizzle", None)
@@ -226,7 +228,10 @@ class PartitionOperands:
 
     @cached_property
     def smem_layout(self) -> SharedLayout:
-        """Layout of one CTA's part in shared memory. A layout of the tile of two CTAs is folded like their V-map."""
+        """The shared-memory layout of one CTA's part.
+
+        The layout of a tile of two CTAs is halved like their value map.
+        """
         whole, plain, v_map = self.whole_smem, plain_layout(self.whole_smem), self.cta_v_map
         if not self.is_pair or plain is None or v_map is None or self.explicit_v_map is not None:
             return whole
@@ -237,7 +242,7 @@ class PartitionOperands:
 
     @cached_property
     def plain_smem(self) -> Layout | None:
-        """The layout under the swizzle; None if it is not plain."""
+        """The shared layout without its swizzle; None if it is not plain."""
         return plain_layout(self.smem_layout)
 
     @cached_property
@@ -252,10 +257,10 @@ class PartitionOperands:
 
     @cached_property
     def cta_v_map(self) -> Layout | None:
-        """CTA value index -> global mode; None if the operands define no such map.
+        """The CTA value map (value index -> global mode); None if the operands define no such map.
 
-        For a pair of CTAs, it is the half of the first CTA. A given map is that of one CTA, as in CuTe's MMAs of two
-        CTAs.
+        For a pair of CTAs, it is the map of the first CTA's half. An explicit map is that of one CTA, as in CuTe's
+        two-CTA MMAs.
         """
         if self.explicit_v_map is not None:
             return self.explicit_v_map if isinstance(self.explicit_v_map, Layout) else None
@@ -265,7 +270,7 @@ class PartitionOperands:
 
     @cached_property
     def whole_v_map(self) -> Layout | None:
-        """The V-map of the tile that a CTA, or a pair of CTAs, loads."""
+        """The value map of the whole tile that a CTA, or a pair of CTAs, loads."""
         tiler = self.tiler
         image = self.image_layout if self.is_im2col else None
         shape = getattr(self.shown_gmem, "shape", None) if image is None else mode_sizes(image)
@@ -275,13 +280,13 @@ class PartitionOperands:
 
     @property
     def same_type(self) -> bool:
-        """Whether the elements of a shared tensor and of the global tensor have one width."""
+        """Whether the elements of a shared tensor and of the global tensor have the same width."""
         engine = getattr(self.smem, "engine", None)
         return not isinstance(engine, Pointer) or self.gmem is None or engine.dtype.bits == self.dtype.bits
 
     @property
     def tiler(self) -> Tree | None:
-        """The tile with plain ints as static numbers, or the shape of the shared layout; None if it is not a tile."""
+        """The tile with static sizes, by default the shape of the shared layout; None if it is not a tile."""
         if self.partitioner is not None:
             return unless_refused(static, self.partitioner)
         plain = plain_layout(self.whole_smem)
@@ -289,7 +294,7 @@ class PartitionOperands:
 
     @cached_property
     def gbasis(self) -> GBasis | Im2colBasis | None:
-        """The G-basis, or None if there is none."""
+        """The G-basis of the tile, or None if there is none."""
         if self.gmem_layout is None or self.plain_smem is None or self.cta_v_map is None:
             return None
         operands = (self.gmem_layout, self.plain_smem, self.cta_v_map)
@@ -305,7 +310,7 @@ class PartitionOperands:
 
     @property
     def uncollapsed_rank(self) -> int:
-        """Number of modes of the G-basis before modes beyond the fourth share one, including modes outside the tile."""
+        """Number of modes of the G-basis before modes are collapsed, including modes outside the tile."""
         if not isinstance(self.gbasis, GBasis):
             return 0
         tile, full = self.gbasis.trace.tma_gbasis_tile, self.gbasis.layout
@@ -327,7 +332,10 @@ class PartitionOperands:
 
     @cached_property
     def made(self) -> TmaAtom | Im2colAtom | CuteError:
-        """The atom of C++ from these operands, even if its tensor map breaks rules, or the reason why none exists."""
+        """The atom that CuTe C++ makes from these operands, or the error if it makes none.
+
+        The tensor map of the atom may break rules.
+        """
         arch = None if check_op(self.operation, self.arch) else rules_of(self.arch)
         smem, gmem, v_map = self.smem_layout, self.gmem, self.cta_v_map
         if gmem is None or v_map is None:
@@ -360,9 +368,9 @@ class PartitionOperands:
 
     @cached_property
     def map_rules(self) -> list[Diagnostic]:
-        """Check that a tensor map can be made of these operands.
+        """The reasons why no tensor map can be made from these operands.
 
-        The rules are those of make_tma_atom, and agreement with the descriptor that the operation carries.
+        The rules are those of `make_tma_atom`, and agreement with the operation's own descriptor if it has one.
         """
         made, arch = self.made, rules_of(self.arch)
         found: list[Diagnostic]
@@ -390,7 +398,7 @@ class PartitionOperands:
 
     @property
     def described(self) -> TmaDescriptorTiled | TmaDescriptorIm2col | None:
-        """The descriptor of the tensor map; if it can't be made, the operation's own descriptor."""
+        """The descriptor of the tensor map; if no map can be made, the operation's own descriptor."""
         made = self.made
         if isinstance(made, CuteError):
             return self.descriptor
@@ -402,12 +410,15 @@ class PartitionOperands:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether numbers are unknown, or a cluster can't have so many CTAs, which the walk does not check."""
+        """Whether sizes or strides are unknown, or a cluster can't have that many CTAs.
+
+        The walk checks neither.
+        """
         return self.gmem_layout is None or not has_numbers(self.gmem_layout) or self.multicast > MAX_CLUSTER
 
     @property
     def _contradictions(self) -> list[Diagnostic]:
-        """Differences between the given descriptor and that of the tile and the tensor, field by field."""
+        """The fields in which the operation's descriptor differs from the descriptor of the tile and the tensor."""
         made, other = self.made, self.descriptor
         if other is None or isinstance(made, CuteError):
             return []
@@ -420,7 +431,7 @@ class PartitionOperands:
 
     @property
     def _unreadable(self) -> list[Diagnostic]:
-        """Differences between the view for tensor memory and the tile that the copy leaves in shared memory."""
+        """The differences between the descriptor `s2t` and the tile that the copy leaves in shared memory."""
         if self.s2t is None or self.plain_smem is None:
             return []
         plan, held = self.s2t.plan, int(cosize(self.plain_smem)) * self.dtype.bits // 8
@@ -436,7 +447,7 @@ class PartitionOperands:
 
     @property
     def other_transfer(self) -> list[Diagnostic]:
-        """Differences between the transfers of the descriptor and of the operation: the mode, or the sharing CTAs."""
+        """The differences between the transfers of the descriptor and the operation: mode, or number of CTAs."""
         other, loads = self.descriptor, self.kind == "load"
         if other is None:
             return []
@@ -453,14 +464,17 @@ class PartitionOperands:
 
     @property
     def count_of_descriptor(self) -> int:
-        """CTAs that the descriptor's box is divided for; for an im2col descriptor, the count of the operation."""
+        """Number of CTAs among which the descriptor's box is divided.
+
+        For an im2col descriptor, this is the count of the operation.
+        """
         if isinstance(self.descriptor, TmaDescriptorTiled):
             return self.descriptor.num_multicast
         return self.num_multicast or 1
 
     @cached_property
     def steps(self) -> list[int] | None:
-        """Elements between neighbours along each TMA mode in global memory; None if one is unknown."""
+        """The stride of each TMA mode in global memory in elements; None if one is unknown."""
         if self.gbasis is None or self.gmem_layout is None:
             return None
         try:
@@ -484,13 +498,13 @@ class PartitionOperands:
 
 
 def plain_layout(layout: SharedLayout) -> Layout | None:
-    """Return the layout under a swizzle; None if it is not plain."""
+    """Return a layout without its swizzle; None if the result is not plain."""
     inner = getattr(layout, "inner", layout)
     return inner if isinstance(inner, Layout) else None
 
 
 def walk_of_image(image: Layout) -> Layout:
-    """Return the coordinates C, W, (H, (D,)) N of an image's elements.
+    """Return the layout that maps an element of an image to its coordinates C, W, (H, (D,)) N.
 
     >>> print(walk_of_image(Layout(((16, 8, 2), 64))))
     ((16,8,2),64):((_1@1,_1@2,_1@3),_1@0)
@@ -501,5 +515,5 @@ def walk_of_image(image: Layout) -> Layout:
 
 
 def static_extents(layout: Layout) -> bool:
-    """Whether all sizes are static."""
+    """Whether all sizes of a layout are static."""
     return all(type(s) is Int for s in leaves(layout.shape))

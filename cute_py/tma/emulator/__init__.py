@@ -1,4 +1,4 @@
-"""The TMA engine in numpy. From the bytes of a descriptor, it computes the bytes that a copy leaves on an H200."""
+"""A TMA engine in numpy: from the bytes of a tensor map, it computes the bytes that a copy leaves on an H200."""
 
 from cute_py.deprecations import export_public
 from cute_py.tma.emulator.emulator import Emulator as Emulator

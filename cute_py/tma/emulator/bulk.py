@@ -1,4 +1,4 @@
-"""Plain bulk copies and reductions of contiguous bytes without a tensor map, and the cluster of CTAs that they reach.
+"""Bulk copies and reductions of contiguous bytes without a tensor map, and the shared memories of a cluster.
 
     global to shared          cp.async.bulk.shared::cluster.global, completes at a barrier
     shared to global          cp.async.bulk.global.shared::cta, completes a bulk group
@@ -6,11 +6,11 @@
     reduce to global          cp.reduce.async.bulk.global.shared::cta
 
 Sizes and addresses must be multiples of 16 bytes. The PTX ISA leaves all other values undefined, so cute_py refuses
-them. None of these instructions was measured, so results carry `evidence = "documented"`.
+them. The behaviour of these instructions was not measured, so their results have `evidence = "documented"`.
 
 A multicast load of a tensor writes to the same offset in every CTA of its mask (bit i is CTA i), and signals the
-barrier at the same offset there. With `.cta_group::2` two neighbours are a pair, and both signal one barrier of the
-pair.
+barrier at the same offset there. With `.cta_group::2`, two neighbouring CTAs form a pair, and both signal the same
+barrier of the pair.
 
 Source: PTX ISA 9.0, cp.async.bulk, cp.reduce.async.bulk.
 """
@@ -78,7 +78,7 @@ class Cluster:
         return self.mapa(rank)
 
     def init_barriers(self, offset: int, arrive_count: int) -> list[Mbarrier]:
-        """Initialise a barrier at this offset in every CTA."""
+        """Initialise a barrier at this offset in every CTA, and return the barriers."""
         return [init_barrier(cta, offset, arrive_count) for cta in self.ctas]
 
     def mapa(self, rank: int) -> SharedMemory:
@@ -95,7 +95,7 @@ class Cluster:
 
 
 def check_bulk(nbytes: int, **addresses: int) -> list[Diagnostic]:
-    """List the reasons why these are not operands of a bulk copy."""
+    """List the reasons why a bulk copy can't have these operands."""
     found = []
     if nbytes % UNIT:
         found.append(Diagnostic("size", "size", nbytes, "bytes", f"be a multiple of {UNIT}"))
@@ -113,7 +113,7 @@ def _size(nbytes: int) -> int:
 def _ends(
     smem: Window, offset: int, gmem: Memory, address: int, nbytes: int, gmem_base: int, *, storing: bool
 ) -> tuple[SharedMemory, Bytes, Bytes]:
-    """Return the shared memory, and the bytes in shared and global memory that a copy connects."""
+    """Return the shared memory of a copy, and views of its bytes in shared and in global memory."""
     shared = as_shared(smem, writable=not storing)
     address, offset = expect_integer(address, "address", 0, ADDRESS_LIMIT - 1), expect_integer(offset, "offset")
     nbytes = _size(nbytes)
@@ -190,11 +190,11 @@ def bulk_store(
     data_type: TensorMapDataType | None = None,
     gmem_base: int = 0,
 ) -> TransactionBytes:
-    """Copy contiguous bytes from shared to global memory; with `op`, reduce elements of `data_type`.
+    """Copy contiguous bytes from shared to global memory, or with `op`, reduce elements of `data_type` there.
 
     Args:
         offset, nbytes: bytes. address: absolute address of the first byte (`gmem_base` is the address of gmem[0]).
-        op: the reduction, 'add', 'min', ...; None: a plain copy. data_type: the element format of the reduction.
+        op: the reduction ('add', 'min', ...), or None for a plain copy. data_type: the element format of the reduction.
     Raises:
         InvalidValueError: a size or address is not a multiple of 16, or the format does not support the reduction.
         TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
@@ -222,10 +222,10 @@ def bulk_to_cta(
     *,
     barrier: Mbarrier | int,
 ) -> TransactionBytes:
-    """Copy contiguous bytes from the shared memory of one CTA to that of another CTA of the cluster.
+    """Copy contiguous bytes from the shared memory of one CTA to the shared memory of another CTA of the cluster.
 
     Args:
-        barrier: a barrier in the destination; it counts the bytes.
+        barrier: the barrier in the destination that counts the bytes.
     Raises:
         InvalidValueError: a size or offset is not a multiple of 16, or the CTAs belong to different clusters.
         TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.

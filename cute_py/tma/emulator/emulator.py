@@ -1,12 +1,12 @@
-"""The TMA engine in numpy: from a descriptor's bytes and an instruction's operands to the bytes that an H200 leaves.
+"""A TMA engine in numpy: run one instruction from its tensor map's bytes and its operands, as an H200 does.
 
     Emulator().load(descriptor, gmem, coords, smem)      cp.async.bulk.tensor, global to shared
     Emulator().store(descriptor, gmem, coords, smem)     cp.async.bulk.tensor, shared to global
     Emulator().reduce("add", descriptor, gmem, coords, smem)
 
-Each call is one instruction, done when it returns. `load_many` and `store_many` are many instructions of one descriptor
-at once. `.evidence` of the result is 'measured' or 'documented'. `cute_py.machine` runs copies together with the
-threads of a kernel.
+Each call is one instruction, which is complete when the call returns. `load_many` and `store_many` run many
+instructions of one descriptor at once. The result has the attribute `evidence`: 'measured' or 'documented'.
+`cute_py.machine` runs copies together with the threads of a kernel.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ else:
 
 
 class Emulator:
-    """A TMA engine. Its methods are instructions.
+    """A TMA engine whose methods are instructions.
 
     Args:
-        arch: the target of the assembler; the emulator refuses forms that this target does not have.
-        strict: refuse behaviour that was not measured.
+        arch: the target architecture; the emulator refuses instruction forms that it does not have.
+        strict: refuse instructions whose behaviour was not measured.
 
     >>> from cute_py.tma.descriptor.request import TensorMapTiled
     >>> gmem, smem = np.arange(256, dtype=np.uint8), np.zeros(256, np.uint8)
@@ -93,12 +93,12 @@ class Emulator:
             smem_offset: bytes; an address that is not a multiple of 128 traps.
             im2col_offsets: (R-2,) offsets, W first; (wHalo, wOffset) for the w modes; zeros if they are omitted.
             barrier: the barrier that counts the bytes, or its offset in shared memory.
-            multicast_mask: if bit i is set, the load writes the same offset of CTA i of the cluster and signals its
-                barrier.
-            cta_group: with 2, the load signals, for each destination, the CTA of its pair whose rank has the parity of
-                the barrier's CTA.
+            multicast_mask: if bit i is set, the load writes to the same offset in CTA i of the cluster, and signals the
+                barrier of that CTA.
+            cta_group: 1 or 2. With 2, for each destination CTA the load signals one CTA of its pair: the CTA whose rank
+                is even or odd like that of the barrier's CTA.
         Returns:
-            the transaction bytes of one destination, including out-of-bounds elements.
+            the bytes that the load counts at the barrier of one destination, including out-of-bounds elements.
         Raises:
             TmaTrap: the hardware traps; memory is unchanged.
             InvalidValueError, InvalidTypeError: no instruction can have these operands.
@@ -137,13 +137,13 @@ class Emulator:
         multicast_mask: None = None,
         gmem_base: int = 0,
     ) -> TransactionBytes:
-        """Run one store from shared to global memory. The arguments are those of `load`, in its order.
+        """Run one store from shared to global memory. The arguments are those of `load`, in the same order.
 
         Like the hardware, a store writes a row up to the next multiple of 16 bytes, so it may overwrite up to 15 bytes
         past the end of the tensor's row.
 
         Returns:
-            the bytes of the box (stores complete a bulk group, not a barrier).
+            the bytes of the box. A store completes by a bulk group, not at a barrier.
         Raises:
             As `load`; also InvalidValueError for im2col offsets, a barrier or a mask, which a store does not have.
         """
@@ -165,10 +165,11 @@ class Emulator:
         multicast_mask: None = None,
         gmem_base: int = 0,
     ) -> TransactionBytes:
-        """Run one reduction: combine global memory with shared memory by `op`, elementwise, into global memory.
+        """Run one reduction: apply `op` elementwise to global and shared memory, with the result in global memory.
 
         Args:
-            op: 'add', 'min', 'max', 'inc', 'dec', 'and', 'or', 'xor', or a `TmaReduceKind`; the others as `store`.
+            op: 'add', 'min', 'max', 'inc', 'dec', 'and', 'or', 'xor', or a `TmaReduceKind`. Other arguments: as in
+                `store`.
         Raises:
             As `store`; also TmaTrap if the hardware does not support the reduction for the element format.
         """
@@ -186,12 +187,12 @@ class Emulator:
         im2col_offsets: Sequence[int] = (),
         gmem_base: int = 0,
     ) -> TransactionBytes:
-        """Run one prefetch into L2. It changes no byte, but its operands are checked like those of a load.
+        """Run one prefetch into L2. It changes no bytes, but its operands are checked like those of a load.
 
         Returns:
             0 transaction bytes.
         Source:
-            measured on NVIDIA H200, driver 580.159.04: it traps where a load does.
+            measured on NVIDIA H200, driver 580.159.04: a prefetch traps in the same cases as a load.
         """
         batch = self._batch("prefetch", descriptor_bytes, gmem, [coords], None, mode, 0, gmem_base, im2col_offsets)
         batch.check()
@@ -211,11 +212,11 @@ class Emulator:
         im2col_offsets: IntegersLike = (),
         gmem_base: int = 0,
     ) -> TransactionBytes:
-        """Run n loads of one descriptor, with the result of sequential loads. If one traps, none is done.
+        """Run n loads of one descriptor. The result is that of sequential loads. If one load traps, none is run.
 
         Args:
             coords: (n, R) array, innermost mode first.
-            smem_offsets: (n,) bytes, or one for all; contiguous windows are fastest.
+            smem_offsets: (n,) bytes, or one integer for all; contiguous windows are fastest.
             im2col_offsets: (R-2,) or (n, R-2).
         Returns:
             the transaction bytes of one instruction.
@@ -240,12 +241,14 @@ class Emulator:
         gmem_base: int = 0,
         op: str | Enum | None = None,
     ) -> TransactionBytes:
-        """Run n stores of one descriptor. If one traps, none is done. Stores that write the same bytes have no order.
+        """Run n stores of one descriptor. If one store traps, none is run.
+
+        The order of stores that write the same bytes is undefined.
 
         Args:
             coords: (n, R) array, innermost mode first.
-            smem_offsets: (n,) bytes, or one for all.
-            op: reduce instead of storing.
+            smem_offsets: (n,) bytes, or one integer for all.
+            op: a reduction to run instead of the store.
         Returns:
             the bytes of one box.
         """
@@ -272,17 +275,17 @@ class Emulator:
     ) -> TransactionBytes:
         """Copy n tiles from one tensor to another: load each tile, then store it from its window in shared memory.
 
-        Tile i uses window i modulo the number of windows, as in a ring. Shared memory therefore stays small, and holds
-        the last tiles at the end. If a load or store traps, nothing is copied.
+        Tile i uses window i modulo the number of windows, as in a ring. Shared memory therefore stays small; at the end
+        it contains the last tiles. If a load or store traps, nothing is copied.
 
         Args:
-            load, store: the two descriptors; `mode` is that of the load, and 'tile' or 'im2col' for the store.
+            load, store: the two descriptors. `mode` is the mode of the load; the store uses 'tile' or 'im2col'.
             load_coords, store_coords: (n, R) arrays, innermost mode first.
-            smem_offsets: (depth,) bytes: the windows.
+            smem_offsets: (depth,) bytes, the offset of each window.
         Returns:
-            the transaction bytes of one load.
+            the bytes that one load counts at its barrier.
         Raises:
-            InvalidValueError: a store writes bytes that a load reads, and their order is undefined.
+            InvalidValueError: a store writes bytes that a load reads, in undefined order.
             As `load` and `store`.
         """
         windows = np.atleast_1d(expect_integer_array(smem_offsets, "shared-memory offsets"))
@@ -309,7 +312,7 @@ class Emulator:
     # ---- common ------------------------------------------------------------------------------------------------
 
     def geometry(self, descriptor: Descriptor, mode: str | None = None) -> Geometry:
-        """Return the rows that a descriptor makes an instruction move (see `cute_py.tma.emulator.geometry`)."""
+        """Return the geometry of an instruction: the rows that it moves (see `cute_py.tma.emulator.geometry`)."""
         return geometry(descriptor, mode)
 
     def _geometry(self, descriptor: Descriptor, mode: str | None, instruction: str) -> Geometry:
@@ -337,7 +340,7 @@ class Emulator:
         cta_group: int = 1,
         op: str | None = None,
     ) -> Batch:
-        """Check the operands of n instructions of any kind; a prefetch has no shared memory."""
+        """Check the operands of n instructions of any kind. A prefetch has no shared memory."""
         writing = instruction in ("store", "reduce")
         shape = self._geometry(descriptor, mode, instruction)
         why = operands.unmeasured(shape, instruction, pair=cta_group == 2)
@@ -359,7 +362,7 @@ class Emulator:
 
 
 def _stored(batch: Batch) -> TransactionBytes:
-    """Check all stores or reductions, run them, and return the bytes of one."""
+    """Check and run n stores or reductions, and return the bytes of one."""
     batch.check()
     batch.store(0, len(batch.coords))
     return batch.transaction_bytes
@@ -378,7 +381,7 @@ _PLAIN: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class _Tile:
-    """Properties that loads of one geometry share; modes innermost first, sizes in bytes."""
+    """The properties that all loads of one geometry share. Modes are innermost first, and sizes are in bytes."""
 
     address: int
     room: tuple[int, ...]
@@ -403,7 +406,7 @@ class _Tile:
 
 @functools.lru_cache(maxsize=256)
 def _tile(geometry: Geometry) -> _Tile | None:
-    """Return the tile of a geometry; None if a load does more than copy complete rows of 16 bytes or more."""
+    """Return the `_Tile` of a geometry; None unless a load only copies complete rows of 16 bytes or more."""
     plain = geometry.mode == "tile" and not geometry.interleaved and not geometry.tf32 and geometry.packing is None
     if not plain or geometry.row_bytes % 16 or 128 % geometry.bits or operands.unmeasured(geometry, "load"):
         return None
@@ -432,7 +435,7 @@ def _tile(geometry: Geometry) -> _Tile | None:
 def load_inside(
     geometry: Geometry, gmem: Memory, gmem_base: int, coords: Sequence[int], smem: Window, smem_offset: int
 ) -> TransactionBytes | None:
-    """Load one tile that lies inside the tensor and both memories. Any other tile is not loaded; the result is None."""
+    """Load one tile that is inside the tensor and both memories; return None, and load nothing, for any other tile."""
     tile = _tile(geometry)
     if tile is None or type(coords) not in (tuple, list) or len(coords) != len(tile.room):
         return None

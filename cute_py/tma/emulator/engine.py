@@ -1,16 +1,16 @@
-"""n instructions of one descriptor at once: check everything, then move everything.
+"""Run n instructions of one descriptor at once: check all of them, then move all bytes.
 
-`Batch.check` must pass before anything moves, so that a trap leaves memory unchanged. `load` then loads a range of the
-instructions; `store` stores or reduces one. The engine works in pieces of about two megabytes, which stay in cache and
-need little memory in addition to the tensors.
+`Batch.check` must pass before any byte moves, so that a trap leaves memory unchanged. `load` then runs the loads of a
+range of instructions; `store` runs their stores or reductions. The engine works in pieces of about two megabytes, which
+stay in cache and need little memory in addition to the tensors.
 
-Rows move in one of two ways. In general, `walk` finds each row in global memory. A box that lies inside the tensor is
-faster, because it is one strided block of global memory. Boxes whose coordinates step by a constant (the tiles of a row
-of tiles) are one block with one more dimension, so a run of tiles is a single numpy copy.
+Rows move in one of two ways. In general, `walk` finds each row in global memory. A box that is inside the tensor moves
+faster, because it is one strided block of global memory. Boxes whose coordinates step by a constant (such as tiles in a
+row) form one block with one more dimension, so that one numpy copy moves them all.
 
-Blocks are copied in the order of their addresses. This is much faster than tile by tile if the tiles lie side by side.
-`_block_order` then maps each unit of that copy to its position in the shared-memory images. Units are numpy items of 16
-bytes or less.
+Blocks are copied in the order of addresses, which is much faster than tile by tile if the tiles are side by side.
+`_block_order` then maps each unit of that copy to its position in the shared-memory images. Units are numpy items of at
+most 16 bytes.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ KEPT_ROWS: Final = 1 << 18
 
 
 class TransactionBytes(int):
-    """The bytes that an instruction completes at its barrier, with the evidence for its behaviour.
+    """The bytes that an instruction counts at its barrier, with the evidence for its behaviour.
 
-    `why` names documented behaviour that was not measured; it is '' if all was measured.
+    `why` names the documented behaviour that was not measured; it is '' if all behaviour was measured.
 
     >>> TransactionBytes(4096).evidence, TransactionBytes(4096, "cta_group::2").evidence
     ('measured', 'documented')
@@ -74,14 +74,14 @@ class TransactionBytes(int):
 
 
 class Batch:
-    """n instructions of one geometry, with their operands checked.
+    """n instructions of one geometry whose operands were checked.
 
     Args:
         coords, offsets: (n, k) coordinates and im2col offsets.
-        windows: (shared memory, (n,) offsets in it) for each CTA that takes part.
+        windows: (shared memory, (n,) offsets in it) for each participating CTA.
         op: the reduction, if it is one.
         writing: whether the instructions write global memory.
-        unmeasured: documented behaviour that was not measured; '' if all was measured.
+        unmeasured: the documented behaviour that was not measured; '' if all behaviour was measured.
     """
 
     def __init__(
@@ -113,13 +113,13 @@ class Batch:
         self._scratch = np.empty(0, np.uint8)
 
     def walk(self, chosen: Chosen) -> Rows:
-        """Find the rows of some of the instructions."""
+        """Return the rows of a subset of the instructions."""
         return walk_rows(self.geometry, self.coords[chosen], self.offsets[chosen])
 
     # ---- checks ------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Check that every window lies in its shared memory, and every byte of the tensor in a range of global memory.
+        """Check that every window is inside its shared memory, and that all bytes are in ranges of global memory.
 
         Raises:
             TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
@@ -146,7 +146,7 @@ class Batch:
     # ---- pieces ------------------------------------------------------------------------------------------------
 
     def _general_pieces(self, start: int, stop: int) -> Iterator[tuple[Chosen, Rows]]:
-        """(which instructions, their rows) in [start, stop), for instructions that do not move as blocks."""
+        """Yield (indices, rows) of the instructions in [start, stop) that do not move as blocks, piece by piece."""
         if not len(self._general):
             return
         low, high = np.searchsorted(self._general, (start, stop)).tolist()
@@ -156,7 +156,7 @@ class Batch:
             yield chosen, self._kept.get((first, last)) or self.walk(chosen)
 
     def _block_pieces(self, start: int, stop: int) -> Iterator[tuple[Chosen, Bytes]]:
-        """(which instructions, view of global memory) in [start, stop), for instructions that move as blocks."""
+        """Yield (indices, view of global memory) of the instructions in [start, stop) that move as blocks."""
         if self._blocks is None:
             return
         if self._blocked is not None:
@@ -166,7 +166,7 @@ class Batch:
             yield chosen, self._blocks.view(low, high)
 
     def _buffer(self, n: int) -> Bytes:
-        """Return (n * R, row_bytes) bytes of scratch memory, the same memory at every call."""
+        """Return (n * R, row_bytes) bytes of scratch memory. Every call returns the same memory."""
         size = n * self.transaction_bytes
         if len(self._scratch) < size:
             self._scratch = np.empty(size, np.uint8)
@@ -175,7 +175,7 @@ class Batch:
     # ---- loads -------------------------------------------------------------------------------------------------
 
     def load(self, start: int, stop: int) -> None:
-        """Load the instructions [start, stop)."""
+        """Run the loads [start, stop)."""
         for chosen, rows in self._general_pieces(start, stop):
             data = self._load_rows(rows)
             for windows in self.windows:
@@ -184,7 +184,7 @@ class Batch:
             self._load_block(chosen, view)
 
     def _load_rows(self, rows: Rows) -> Bytes:
-        """(n * R, row_bytes): the bytes that a load delivers, filled and rounded."""
+        """Return the (n * R, row_bytes) bytes that loads deliver, filled and rounded."""
         size, address, groups = self.geometry.row_bytes, rows.address.reshape(-1), _groups(rows.first, rows.last)
         if len(groups) == 1 and groups[0][:2] == (0, size) and groups[0][2].all() and rows.inside.all():
             return self._read(address, size)
@@ -195,7 +195,10 @@ class Batch:
         return out
 
     def _read(self, address: Integers, size: int) -> Bytes:
-        """Read rows from global memory. Filled bytes are not rounded, so this is done before the rows are assembled."""
+        """Read rows from global memory and round them.
+
+        Fill bytes are not rounded, so the rounding comes before the fill.
+        """
         rows = read_rows(self.memory, address, size)
         if self.geometry.tf32:
             round_to_tf32(rows)
@@ -217,7 +220,7 @@ class Batch:
     # ---- stores and reductions ---------------------------------------------------------------------------------
 
     def store(self, start: int, stop: int) -> None:
-        """Store or reduce the instructions [start, stop)."""
+        """Run the stores or reductions [start, stop)."""
         windows = self.windows[0]
         for chosen, rows in self._general_pieces(start, stop):
             self._store_rows(rows, windows.get(chosen, self._buffer(len(rows.first))))
@@ -256,7 +259,7 @@ class Batch:
 
 
 def _groups(first: Integers, last: Integers) -> list[tuple[int, int, Flags]]:
-    """(first, last, which instructions) for each range of row bytes that is not empty."""
+    """List (first, last, mask of rows) for each range of row bytes that is not empty."""
     ends = sorted(set(zip(first.tolist(), last.tolist(), strict=True)))
     return [(low, high, (first == low) & (last == high)) for low, high in ends if high > low]
 
@@ -265,13 +268,13 @@ def _groups(first: Integers, last: Integers) -> list[tuple[int, int, Flags]]:
 
 
 class _Windows:
-    """Windows of n instructions in the shared memory of one CTA.
+    """The windows of n instructions in the shared memory of one CTA.
 
     Args:
         rows: rows of one instruction.
         starts: (n,) offsets in bytes.
     Raises:
-        TmaTrap: the rows alone are larger than shared memory.
+        TmaTrap: the rows of one instruction are larger than shared memory.
     """
 
     def __init__(self, geometry: Geometry, rows: int, smem: SharedMemory, starts: Integers) -> None:
@@ -289,7 +292,7 @@ class _Windows:
             self._breaks = np.flatnonzero(starts[1:] - starts[:-1] != self.image.extent).tolist()
 
     def check(self) -> None:
-        """Check that every window ends in shared memory.
+        """Check that no window extends past the end of shared memory.
 
         Raises:
             TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
@@ -301,13 +304,13 @@ class _Windows:
                 raise _overrun(end, self.smem)
 
     def overlap(self) -> bool:
-        """Whether windows of two instructions share bytes."""
+        """Whether the windows of two instructions share bytes."""
         if len(self.starts) < 2:
             return False
         return bool((np.diff(np.sort(self.starts)) < max(shape.extent for shape in self.images.values())).any())
 
     def side_by_side(self, chosen: Chosen) -> tuple[Bytes, Image] | None:
-        """Return the (n, extent) view of windows and their image, if there is no gap in or between them."""
+        """Return the (n, extent) view of the windows, and their image; None if there is a gap in or between them."""
         if self.image is None or self.image.order is None:
             return None
         starts, extent = self.starts[chosen], self.image.extent
@@ -322,7 +325,7 @@ class _Windows:
         return self.smem.array[first : first + n * extent].reshape(n, extent), self.image
 
     def put(self, chosen: Chosen, data: Bytes) -> None:
-        """Write the rows of the n chosen instructions, (n * R, row_bytes), to their windows."""
+        """Write the rows of n chosen instructions, (n * R, row_bytes), to their windows."""
         rows, found = data.reshape(-1, self.size), self.side_by_side(chosen)
         if found is None:
             for shape, which, place in self._groups(chosen):
@@ -336,7 +339,7 @@ class _Windows:
             np.take(rows.view(unit), shape.order, axis=1, out=ready.view(unit), mode="clip")
 
     def get(self, chosen: Chosen, data: Bytes) -> Bytes:
-        """Return the rows of the n chosen instructions from their windows: `data`, or a view of shared memory."""
+        """Read the rows of n chosen instructions from their windows. Return `data`, or a view of shared memory."""
         rows, found = data.reshape(-1, self.size), self.side_by_side(chosen)
         if found is None:
             for shape, which, place in self._groups(chosen):
@@ -350,7 +353,7 @@ class _Windows:
         return data
 
     def _groups(self, chosen: Chosen) -> Iterator[tuple[Image, Flags, Integers]]:
-        """(image, which of the chosen have it, (n, units) bytes where their units start)."""
+        """Yield (image, mask of the chosen instructions that have it, (n, units) start bytes of their units)."""
         starts, phases = self.starts[chosen], self.phases[chosen]
         for phase, shape in self.images.items():
             which = phases == phase
@@ -368,7 +371,7 @@ def _overrun(end: int, smem: SharedMemory) -> TmaTrap:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A tile's box as a block of bytes."""
+    """The box of a tile as a strided block of bytes."""
 
     counts: tuple[int, ...]
     """Extents of the modes that count rows, slowest first, without extents of 1."""
@@ -403,7 +406,7 @@ def block_of(geometry: Geometry) -> Box:
 
 
 class _Blocks:
-    """Boxes that lie inside the tensor and in one range of memory.
+    """Boxes that are inside the tensor and in one range of global memory.
 
     Args:
         low: (n,) bytes from the start of the range to the first byte of each box.
@@ -421,7 +424,7 @@ class _Blocks:
         self._edges.append(len(low))
 
     def runs(self, start: int, stop: int, limit: int) -> Iterator[tuple[int, int]]:
-        """Split [start, stop) into ranges whose boxes step by a constant, at most `limit` long."""
+        """Split [start, stop) into ranges of at most `limit` boxes that step by a constant."""
         place = bisect.bisect_right(self._edges, start)
         while start < stop:
             end = min(self._edges[place], stop)
@@ -431,7 +434,7 @@ class _Blocks:
             place += 1
 
     def view(self, start: int, stop: int) -> Bytes:
-        """View of one run: (k, counts.., row_bytes), slowest mode first."""
+        """Return a view of one run of boxes in global memory: (k, counts.., row_bytes), slowest mode first."""
         first, box = int(self._low[start]), self._box
         step = int(self._low[start + 1]) - first if stop - start > 1 else 0
         shape, strides = (stop - start, *box.counts, self._row_bytes), (step, *box.strides, 1)
@@ -439,7 +442,7 @@ class _Blocks:
 
 
 def find_blocks(geometry: Geometry, memory: GlobalMemory, coords: Integers) -> tuple[_Blocks | None, Flags]:
-    """Find the boxes that lie inside the tensor and in one range of memory, the range of the first such box.
+    """Find the boxes that are inside the tensor and in the same range of global memory as the first such box.
 
     Args:
         coords: (n, rank).
@@ -468,10 +471,10 @@ def find_blocks(geometry: Geometry, memory: GlobalMemory, coords: Integers) -> t
 
 
 def _apart(geometry: Geometry, coords: Integers) -> bool:
-    """Whether no two of the boxes share bytes, decided without a look at any row.
+    """Whether it is certain, without checking single rows, that no two of the boxes share bytes.
 
-    This is certain if the tensor has no byte twice and the boxes are different tiles of a regular tiling. Reductions of
-    shared bytes run one after the other.
+    It is certain if no byte occurs twice in the tensor and the boxes are different tiles of a regular tiling.
+    Reductions into shared bytes must run one after the other.
     """
     reach = geometry.dims[0] * geometry.bits // 8
     for extent, stride in sorted(zip(geometry.dims[1:], geometry.strides[1:], strict=True), key=operator.itemgetter(1)):
@@ -494,7 +497,7 @@ def _apart(geometry: Geometry, coords: Integers) -> bool:
 
 
 def _address_order(view: Bytes) -> tuple[int, ...] | None:
-    """Return the axes of a block from the widest stride to the narrowest; None if they already have this order."""
+    """Return the axes of a block from the largest stride to the smallest; None if they already have this order."""
     first = 1 if len(view) == 1 else 0  # a single box has no stride, and comes first
     outer = sorted(range(first, view.ndim - 1), key=lambda axis: -abs(view.strides[axis]))
     axes = (*range(first), *outer, view.ndim - 1)
@@ -503,14 +506,14 @@ def _address_order(view: Bytes) -> tuple[int, ...] | None:
 
 @functools.lru_cache(maxsize=4)
 def _block_order(shape: tuple[int, ...], axes: tuple[int, ...], image: Image) -> tuple[Integers, Integers]:
-    """Return the permutations between a block that was copied in the order of addresses and the images of its boxes.
+    """Return the permutations between a block copied in the order of addresses and the images of its boxes.
 
     Args:
         shape: (k, counts.., row_bytes) of the block.
         axes: axes from `_address_order`.
         image: an image without gaps.
     Returns:
-        (k, units), the unit of the copy at each position of each image, and its inverse (k * units,).
+        (k, units), the unit of the copy at each position of each image, and the inverse permutation (k * units,).
     """
     units = (*shape[:-1], shape[-1] // image.unit)
     count = int(np.prod(units))
@@ -522,7 +525,7 @@ def _block_order(shape: tuple[int, ...], axes: tuple[int, ...], image: Image) ->
 
 
 def _permute(source: Bytes, order: Integers, out: Bytes, unit: int) -> None:
-    """Set unit i of `out` to source unit order[i], over contiguous bytes of any shape. order covers all of `out`."""
+    """Set unit i of `out` to source unit order[i], for contiguous bytes of any shape. `order` covers all of `out`."""
     kind = f"V{unit}"
     np.take(source.reshape(-1).view(kind), order.reshape(-1), out=out.reshape(-1).view(kind), mode="clip")
 
@@ -531,13 +534,13 @@ def _permute(source: Bytes, order: Integers, out: Bytes, unit: int) -> None:
 
 
 def require_apart(loads: Batch, stores: Batch) -> None:
-    """Refuse loads and stores that share bytes of global memory.
+    """Raise an error if loads and stores share bytes of global memory.
 
-    Loads and stores of a ring run side by side, so shared bytes have no defined value. Two tensors may lie in one
-    array, even with alternating rows. If their memories overlap, every row is checked.
+    The loads and stores of a ring run concurrently, so bytes that both access have no defined value. Two tensors may be
+    in one array, even with alternating rows. If their memories overlap, every row is checked.
 
     Raises:
-        InvalidValueError: they share bytes; the text gives the first such byte of the stores.
+        InvalidValueError: they share bytes; the message gives the first such byte of the stores.
     """
     ours, theirs = ([_host_bytes(r) for r in batch.memory.ranges] for batch in (loads, stores))
     if not any(low < end and start < high for low, high in theirs for start, end in ours):
@@ -561,13 +564,13 @@ def require_apart(loads: Batch, stores: Batch) -> None:
 
 
 def _host_bytes(entry: Range) -> tuple[int, int]:
-    """Return the start and the end (exclusive) of the host addresses of a range."""
+    """Return the first host address of a range, and the address after its last byte."""
     start = int(entry.array.ctypes.data)
     return start, start + len(entry.array)
 
 
 def _spans(batch: Batch) -> Iterator[Spans]:
-    """Yield the bytes of global memory that instructions touch, row by row, some instructions at a time."""
+    """Yield the spans of global memory that instructions access, one span per row, for some instructions at a time."""
     ranges = batch.memory.ranges
     shift = np.asarray([_host_bytes(r)[0] - r.address for r in ranges], np.int64)
     end = np.asarray([_host_bytes(r)[1] for r in ranges], np.int64)
@@ -584,7 +587,7 @@ def _spans(batch: Batch) -> Iterator[Spans]:
 
 
 def _merged(first: Integers, last: Integers) -> Spans:
-    """Merge the bytes into ordered spans that do not touch."""
+    """Merge spans into ordered spans that neither overlap nor adjoin."""
     order = np.argsort(first, kind="stable")
     first, last = first[order], np.maximum.accumulate(last[order])
     opens = np.concatenate(([True], first[1:] > last[:-1]))

@@ -1,4 +1,4 @@
-"""Geometry of the transfer of one descriptor: rows of bytes, and their positions in shared memory.
+"""The geometry of a transfer: the rows of bytes that an instruction moves, and their positions in shared memory.
 
 Every tensor instruction moves **rows**: runs of bytes that are contiguous in global memory.
 
@@ -7,22 +7,22 @@ Every tensor instruction moves **rows**: runs of bytes that are contiguous in gl
     im2col             a row is the channels of one pixel
     gather4, scatter4  a row is one of the four rows that the instruction names
 
-A `Geometry` holds all numbers of a descriptor in a mode; `walk` finds each row in global memory.
+A `Geometry` has all values that follow from a descriptor and a mode; `walk` finds each row in global memory.
 
-In shared memory, rows follow each other at `pitch` bytes, and a swizzle permutes their bytes. A swizzle takes `bits`
-address bits that count 128-byte lines, starting at bit 7. It XORs them into the bits that count units of `2**base`
-bytes inside a line:
+In shared memory, rows are `pitch` bytes apart, and a swizzle permutes their bytes. A swizzle takes the lowest `bits`
+bits of the number of the 128-byte line, which start at address bit 7. It XORs them into the address bits that number
+the units of `2**base` bytes in a line:
 
     a -> a ^ (((a >> 7) & (2**bits - 1)) << base)
 
-It acts on the shared-memory address, not on the offset in a tile. The swizzle of a tile that does not start at a repeat
-of the pattern therefore depends on its address. The 8-byte flip of one sub-mode also XORs bit 3 with the lowest line
-bit.
+The swizzle acts on the shared-memory address, not on the offset in a tile. The swizzle of a tile that does not start
+where the pattern repeats therefore depends on its address. In the swizzle mode with an 8-byte flip, the lowest bit of
+the line number is also XORed into bit 3.
 
-Pitch, packing and swizzle together are one table of positions, an `Image`. A row is divided into units, the largest
-pieces that stay together, and `positions` holds the start of each unit of each row, in bytes from the start of the
-window. The table depends on the address of the window only through its position in the repeating pattern of the swizzle
-(the phase), so a few tables serve a whole copy.
+Pitch, packing and swizzle together give one table of positions, an `Image`. A row is divided into units, the largest
+pieces that stay contiguous, and `positions` has the start of each unit of each row, in bytes from the start of the
+window. The table depends on the address of the window only through its offset in the repeating swizzle pattern (the
+phase), so that a few tables serve a whole copy.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ LINE_SHIFT: Final = 7
 
 @dataclass(frozen=True, slots=True)
 class SwizzlePattern:
-    """One swizzle: span in bytes, address bits, and the evidence for it."""
+    """One swizzle: its span in bytes, its address bits, and the evidence for it."""
 
     kind: TensorMapSwizzle
     span: int
@@ -94,7 +94,7 @@ class SwizzlePattern:
 
     @property
     def repeat(self) -> int:
-        """Bytes after which the pattern repeats.
+        """The number of bytes after which the pattern repeats.
 
         >>> swizzle_pattern(TensorMapSwizzle.B128).repeat
         1024
@@ -118,7 +118,7 @@ SWIZZLES: Final[tuple[SwizzlePattern, ...]] = (
 
 
 def swizzle_pattern(swizzle: int) -> SwizzlePattern:
-    """Return the row of a swizzle, from the enum or its number.
+    """Return the pattern of a swizzle, from the enum member or its number.
 
     Raises:
         InvalidValueError: the swizzle does not exist.
@@ -132,7 +132,7 @@ def swizzled_address(address: Address, swizzle: int) -> Address:
     """Apply a swizzle to shared-memory addresses, elementwise.
 
     Args:
-        address: byte addresses in shared memory (not offsets in a tile), an array of any shape or a number.
+        address: byte addresses in shared memory (not offsets in a tile): an array of any shape, or an integer.
     Source:
         NONE, B32, B64, B128: measured on NVIDIA H200, driver 580.159.04. The ATOM kinds: PTX ISA 9.0, Swizzling Modes.
 
@@ -151,7 +151,7 @@ def swizzled_address(address: Address, swizzle: int) -> Address:
 
 
 class Packing(NamedTuple):
-    """Expansion of a packed format from global to shared memory: `packed` bytes fill the first part of `spread`."""
+    """The expansion of a packed format in shared memory: `packed` bytes occupy the first part of `spread` bytes."""
 
     packed: int
     spread: int
@@ -167,7 +167,10 @@ _PACKING: Final[dict[int, Packing]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)  # caches by geometry need not hash twenty fields
 class Geometry:
-    """A descriptor in one mode, as rows. Modes are innermost first; sizes are in bytes unless the name has a unit."""
+    """The rows that a descriptor defines in one mode.
+
+    Modes are innermost first; sizes are in bytes unless the name has a unit.
+    """
 
     mode: str
     data_type: TensorMapDataType
@@ -202,36 +205,36 @@ class Geometry:
 
     @property
     def im2col(self) -> bool:
-        """Whether the rows are pixels, in any of the three modes."""
+        """Whether the rows are pixels, in any of the three im2col modes."""
         return self.mode.startswith("im2col")
 
     @property
     def wide(self) -> bool:
-        """Whether it is im2col along W only, with halo pixels."""
+        """Whether the mode is im2col along W only, with halo pixels."""
         return self.mode.startswith("im2col::w")
 
     @property
     def four_rows(self) -> bool:
-        """Whether the instruction names its rows one by one."""
+        """Whether the instruction has one coordinate per row (gather4 and scatter4)."""
         return self.mode in ("tile::gather4", "tile::scatter4")
 
     @property
     def spatial(self) -> range:
-        """For im2col: the modes of the bounding box, W first."""
+        """The modes of the im2col bounding box, W first."""
         return range(self.rank - 2) if self.interleaved else range(1, self.rank - 1)
 
     @property
     def inner_bits(self) -> int:
-        """Bits from one coordinate of mode 0 to the next: bits of a channel slice, or of an element."""
+        """Bits per coordinate of mode 0: the width of a channel slice, or of an element."""
         return self.slice_bytes * 8 or self.bits
 
     @property
     def transaction_bytes(self) -> int:
-        """Bytes that a barrier counts: every row in full, also out of bounds, but no halo pixels."""
+        """Bytes that a barrier counts: all rows, including out-of-bounds bytes, but without halo pixels."""
         return self.rows * self.row_bytes
 
     def row_count(self, offsets: Sequence[int] | Integers = ()) -> int:
-        """Count the rows of one instruction, including halo pixels.
+        """Return the number of rows of one instruction, including halo pixels.
 
         Args:
             offsets: im2col offsets of the instruction; the first is wHalo in the w modes.
@@ -242,22 +245,22 @@ class Geometry:
 
     @property
     def group(self) -> int:
-        """Pixels after which halo pixels follow, in the w modes."""
+        """The number of pixels after which halo pixels follow in the w modes."""
         return W128_GROUP if self.mode == "im2col::w::128" else self.rows
 
 
 def geometry(descriptor: Descriptor, mode: str | None = None) -> Geometry:
-    """Compute the rows that `descriptor` describes in `mode`.
+    """Return the rows that `descriptor` defines in `mode`.
 
     Args:
-        descriptor: 64 or 128 bytes, a buffer of them, or a decoded request. Only a request can name values without
+        descriptor: 64 or 128 bytes, a buffer of them, or a decoded request. Only a request can have values without
             known bits (the ATOM swizzles and the packed types).
-        mode: one of `MODES`; None: tile or im2col, by the kind of descriptor.
+        mode: one of `MODES`; None: tile or im2col, depending on the kind of descriptor.
     Raises:
         InvalidTypeError: the descriptor is neither bytes nor a request.
         InvalidValueError: the mode does not exist or does not fit the kind of descriptor, or the request is
             inconsistent.
-        UnknownFactError: the first 64 bytes hold bits without a known meaning.
+        UnknownFactError: the first 64 bytes have set bits without a known meaning.
     """
     if mode is not None:
         expect(mode, str, "mode")
@@ -269,7 +272,7 @@ _MOST_BYTES: Final = 1 << 16
 
 
 def bytes_or_map(descriptor: Descriptor) -> bytes | TensorMap:
-    """Return a descriptor, or the bytes of a buffer.
+    """Return a decoded request unchanged, or a buffer as bytes.
 
     Raises:
         InvalidTypeError: the descriptor is neither bytes nor a request.
@@ -356,7 +359,7 @@ def _geometry(descriptor: bytes | TensorMap, mode: str | None) -> Geometry:
 
 
 def _require_shape(request: TensorMapTiled | TensorMapIm2col) -> None:
-    """Check lengths and numbers: unlike bytes, a request may have lists of any length and numbers of any size."""
+    """Check the lengths and values of a request, which are not limited as they are in the bytes of a map."""
     rank = request.rank
     lengths = {"global_strides": rank - 1, "element_strides": rank}
     boxes: tuple[int, ...]
@@ -387,7 +390,7 @@ def _require_shape(request: TensorMapTiled | TensorMapIm2col) -> None:
 
 
 def _known_format(request: TensorMapTiled | TensorMapIm2col) -> int:
-    """Return the element format. Refuse unknown bits in a word that the hardware reads (the lower half)."""
+    """Return the element format, and refuse unknown bits in the lower half, which the hardware reads."""
     left = {} if request.residue is None else request.residue.unknown_words
     read = {word: bits & ~_QUIRK_BITS.get(word, 0) for word, bits in left.items() if word < _PAYLOAD_WORDS}
     unknown = {f"w{word}": f"0x{bits:016x}" for word, bits in read.items() if bits}
@@ -399,7 +402,7 @@ def _known_format(request: TensorMapTiled | TensorMapIm2col) -> int:
 
 
 def _counts(request: TensorMapTiled, mode: str, slice_bytes: int) -> tuple[int, ...]:
-    """Count the coordinates of each mode that counts rows."""
+    """Return the number of coordinates of each mode that counts rows."""
     box, rank = request.box_dim, request.rank
     if mode != "tile" and (rank != 2 or box[1] != 1 or slice_bytes):
         raise InvalidValueError(
@@ -418,7 +421,7 @@ def _counts(request: TensorMapTiled, mode: str, slice_bytes: int) -> tuple[int, 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Image:
-    """Positions of the units of all rows of one instruction."""
+    """The shared-memory positions of the units of all rows of one instruction."""
 
     unit: int
     """Bytes of a unit: a power of two, at most 16."""

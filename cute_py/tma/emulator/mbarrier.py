@@ -1,14 +1,14 @@
-"""A shared-memory barrier that counts arrivals and bytes.
+"""mbarriers: shared-memory barriers that count arrivals and bytes.
 
 A phase completes when no arrival is pending and the transaction count is zero. Then the next phase begins with all
 arrivals pending again. `expect_tx` raises the transaction count, and bytes that land lower it. Bytes may land before
-they are expected, so the count may be negative for a while. The pending arrival then keeps the phase open.
+they are expected, so the count may be negative for a while. A pending arrival then keeps the phase from completing.
 
     state       phase number, pending arrivals, transaction count
     complete    pending == 0 and transaction count == 0   ->  phase += 1, pending = arrive count
     try_wait(p) true if the phase of parity p has completed, so that the current phase has the other parity
 
-A slot that is reused every D iterations has phase parity (i / D) & 1 at iteration i.
+If iteration i uses the barrier of slot i mod D, it waits for the phase of parity (i / D) & 1.
 
 Source: PTX ISA 9.0, Phase of the mbarrier object, tx-count of the mbarrier object.
 """
@@ -34,9 +34,9 @@ MAX_COUNT: Final = 2**20 - 1
 class BarrierView:
     """The fields of a barrier as the TMA Atoms reference pages print them.
 
-    On these pages, a wait is released when `phase == want and pending == arrive_count and txn_count >= expected_txn`;
-    `pending` counts arrivals upwards. `Mbarrier` follows the rule of the PTX ISA: the bytes must be equal, and a
-    barrier whose phase completes is at once in the next phase.
+    On these pages, a wait is released when `phase == want and pending == arrive_count and txn_count >= expected_txn`,
+    where `pending` counts arrivals upwards. `Mbarrier` follows the rule of the PTX ISA: the bytes must be equal, and a
+    barrier whose phase completes is immediately in the next phase.
     """
 
     phase: int
@@ -46,7 +46,7 @@ class BarrierView:
     expected_txn: int
 
     def released(self, want_phase: int) -> bool:
-        """Whether that phase, counted from 0, has completed with all arrivals and exactly the expected bytes.
+        """Whether phase `want`, counted from 0, has completed with all arrivals and exactly the expected bytes.
 
         >>> bar = Mbarrier(1)
         >>> _ = bar.arrive_expect_tx(64); bar.view.released(0)
@@ -67,18 +67,18 @@ class BarrierView:
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """Bytes that one copy delivered to a phase."""
+    """The bytes that one copy delivered to a phase."""
 
     nbytes: int
     source: str
 
 
 class Mbarrier:
-    """An mbarrier object.
+    """A barrier in shared memory that counts arrivals and transaction bytes.
 
     Args:
         arrive_count: arrivals that complete a phase, 1 to 2**20 - 1.
-        name: its name in messages.
+        name: the name of the barrier in messages.
     Raises:
         InvalidValueError: the count is out of range.
 
@@ -114,12 +114,12 @@ class Mbarrier:
 
     @property
     def arrived_bytes(self) -> int:
-        """Bytes that landed in this phase."""
+        """Bytes that landed in the current phase."""
         return self.expected - self.tx_count
 
     @property
     def view(self) -> BarrierView:
-        """The state in the terms of the TMA Atoms reference pages."""
+        """The state of the barrier, as the TMA Atoms reference pages show it."""
         return BarrierView(
             self.phase, self.arrive_count - self.pending, self.arrive_count, self.arrived_bytes, self.expected
         )
@@ -138,7 +138,7 @@ class Mbarrier:
         self.tx_count = value
 
     def expect_tx(self, nbytes: int) -> None:
-        """Expect more bytes in this phase; the expectations of several loads add up.
+        """Expect more bytes in the current phase; the expectations of several loads add up.
 
         Raises:
             TmaLimitError: the transaction count leaves its range.
@@ -150,7 +150,7 @@ class Mbarrier:
         self._advance()
 
     def complete_tx(self, nbytes: int, source: str = "") -> None:
-        """Count bytes that have landed.
+        """Count bytes that have landed in shared memory.
 
         Raises:
             TmaLimitError: the transaction count leaves its range.
@@ -163,10 +163,10 @@ class Mbarrier:
         self._advance()
 
     def arrive(self, count: int = 1) -> int:
-        """Arrive, and return the phase.
+        """Arrive at the barrier, and return the number of the current phase.
 
         Raises:
-            InvalidValueError: there are more arrivals than are pending, which the PTX ISA leaves undefined.
+            InvalidValueError: there are more arrivals than are pending, which is undefined in the PTX ISA.
         """
         count = self._arrivals(count)
         phase = self.phase
@@ -175,13 +175,13 @@ class Mbarrier:
         return phase
 
     def arrive_expect_tx(self, nbytes: int) -> int:
-        """Run expect_tx and then arrive, as one operation."""
+        """Run `expect_tx` and then `arrive` as one operation; return the phase."""
         self._arrivals(1)  # the pending arrival keeps the phase open while the count is raised
         self.expect_tx(nbytes)
         return self.arrive()
 
     def arrive_drop(self, count: int = 1) -> int:
-        """Arrive, and lower the arrival count of all later phases by the same number."""
+        """Arrive, and lower the number of arrivals that later phases need by the same count."""
         count = self._arrivals(count)
         self._next_count -= count
         return self.arrive(count)
@@ -213,13 +213,13 @@ class Mbarrier:
 
 
 def init_barrier(smem: SharedMemory, offset: int, arrive_count: int, *, name: str | None = None) -> Mbarrier:
-    """mbarrier.init: make a barrier at `offset` bytes of shared memory.
+    """Initialise a barrier at byte `offset` of shared memory (mbarrier.init).
 
     Args:
         offset: bytes, a multiple of 8. arrive_count: arrivals that complete a phase, 1 to 2**20 - 1.
         name: the name in messages; default: the CTA and the offset.
     Raises:
-        InvalidValueError: the offset is not a multiple of 8, or it lies outside shared memory.
+        InvalidValueError: the offset is not a multiple of 8, or it is outside shared memory.
 
     >>> from cute_py.tma.emulator import SharedMemory
     >>> print(init_barrier(SharedMemory(1024), 8, 1))
@@ -253,7 +253,7 @@ def barrier_at(smem: SharedMemory, offset: int) -> Mbarrier:
 
 
 def resolve_barrier(barrier: Mbarrier | int, smem: SharedMemory) -> Mbarrier:
-    """Return the barrier itself, or the barrier at this offset of `smem`."""
+    """Return the argument if it is a barrier, or the barrier at this offset of `smem`."""
     if isinstance(barrier, Mbarrier):
         return barrier
     if not is_integer(barrier):
@@ -266,10 +266,10 @@ def signalled(
 ) -> list[Mbarrier]:
     """Return the barriers that a load signals, one for each destination.
 
-    With multicast, the signal goes to the offset of `barrier` in each destination CTA. With `.cta_group::2`, it goes to
-    the CTA of the destination's pair whose rank has the parity of the barrier's CTA.
+    With multicast, a load signals the barrier at the offset of `barrier` in each destination CTA. With `.cta_group::2`,
+    it signals one CTA of each destination's pair: the CTA whose rank is even or odd like that of the barrier's CTA.
 
-    Source: PTX ISA 9.0, cp.async.bulk.tensor; multicast measured on NVIDIA H200, cta_group::2 not.
+    Source: PTX ISA 9.0, cp.async.bulk.tensor; multicast was measured on NVIDIA H200, cta_group::2 was not.
     """
     if barrier is None:
         return []

@@ -1,10 +1,10 @@
-"""Global memory as named ranges with real addresses, and the shared memory of one CTA.
+"""Global memory, as named ranges with device addresses, and the shared memory of one CTA.
 
-Both hold bytes in numpy arrays. A plain uint8 array can be either: global memory that starts at a given address, or
-shared memory that starts at address 0.
+Both store bytes in numpy arrays. Instructions also accept a plain uint8 array for either: as global memory that starts
+at a given address, or as shared memory that starts at address 0.
 
-Rows of one length are read and written together, at any addresses. No loop visits single elements: a row moves as one
-item of its own length (a numpy void type of that many bytes).
+Rows of one length are read and written together, at any addresses, without a loop over elements: a row moves as one
+item of a numpy void type with the length of the row.
 """
 
 from __future__ import annotations
@@ -58,8 +58,7 @@ def as_bytes(array: NDArray[np.generic] | None, what: str, *, writable: bool) ->
     """Return a one-dimensional view of a uint8 array.
 
     Raises:
-        InvalidTypeError: the array is not a numpy uint8 array, is not contiguous, or is not writable although it must
-            be.
+        InvalidTypeError: the argument is not a numpy uint8 array, is not contiguous, or is not writable if it must be.
     """
     refuse_mask(array, what)
     if not isinstance(array, np.ndarray) or array.dtype != np.uint8:
@@ -73,7 +72,7 @@ def as_bytes(array: NDArray[np.generic] | None, what: str, *, writable: bool) ->
 
 
 def _address(value: int, what: str, nbytes: int) -> int:
-    """Check the address of the first of `nbytes` bytes."""
+    """Check and return the address of the first of `nbytes` bytes."""
     return expect_integer(value, what, 0, ADDRESS_LIMIT - nbytes, "bytes")
 
 
@@ -95,7 +94,7 @@ class Range:
 
     @property
     def bounds(self) -> str:
-        """Both addresses, as a text."""
+        """The first address and the end address, as a string."""
         return f"0x{self.address:x} to 0x{self.end:x}"
 
 
@@ -103,7 +102,7 @@ _start = operator.attrgetter("address")
 
 
 class GlobalMemory:
-    """Named ranges of bytes at real addresses; a descriptor may point at any of them.
+    """Named ranges of bytes at device addresses; a descriptor may point into any of them.
 
     >>> memory = GlobalMemory()
     >>> a = memory.add("A", np.arange(64, dtype=np.uint8), address=0x7F0000000000)
@@ -123,11 +122,11 @@ class GlobalMemory:
 
     @property
     def ranges(self) -> Sequence[Range]:
-        """All ranges, by address."""
+        """All ranges, in order of their addresses."""
         return self._ranges
 
     def add(self, name: str, array: NDArray[np.uint8], address: int) -> Range:
-        """Add a range whose bytes at `address` are `array`. The array is used, not copied.
+        """Add a range with the bytes of `array` at `address`. The array is not copied.
 
         Raises:
             InvalidTypeError: the name is not a string, the array not uint8, or the address not an integer.
@@ -148,8 +147,8 @@ class GlobalMemory:
         """Add a zeroed range after all others, aligned like a device allocation.
 
         Raises:
-            InvalidTypeError, InvalidValueError: as `add`, and if the size is negative or exceeds the host's memory, or
-                the alignment is below 1.
+            InvalidTypeError, InvalidValueError: as `add`; also if the size is negative or exceeds the memory of the
+                host, or if the alignment is below 1.
         """
         expect(name, str, "the name of a range")
         nbytes = expect_integer(nbytes, "the size of a range", 0, MAX_ALLOCATION, "bytes")
@@ -171,7 +170,7 @@ class GlobalMemory:
         raise InvalidValueError(f"no range named {given(name)}", {"known": ", ".join(found)})
 
     def find(self, address: int) -> Range | None:
-        """Return the range that holds the byte at `address`, or None."""
+        """Return the range that contains the byte at `address`, or None."""
         address = expect_integer(address, "an address")
         place = bisect.bisect(self._ranges, address, key=_start) - 1
         if place >= 0 and address < self._ranges[place].end:
@@ -179,7 +178,7 @@ class GlobalMemory:
         return None
 
     def name_of(self, address: int) -> str:
-        """Return 'range + offset' of a byte, or its address if no range holds it."""
+        """Return the address of a byte as 'range + offset', or as a plain address if no range contains the byte."""
         entry = self.find(address)
         return f"{int(address):#x}" if entry is None else f"{entry.name} + {int(address) - entry.address}"
 
@@ -191,7 +190,7 @@ class GlobalMemory:
 
 
 def as_global(gmem: Memory, gmem_base: int, *, writable: bool) -> GlobalMemory:
-    """Return global memory from either form that instructions accept."""
+    """Return a `GlobalMemory` from either form that instructions accept."""
     if isinstance(gmem, GlobalMemory):
         _address(gmem_base, "gmem_base", 0)  # the address of an array; a `GlobalMemory` has its own addresses
         return gmem
@@ -203,7 +202,9 @@ def as_global(gmem: Memory, gmem_base: int, *, writable: bool) -> GlobalMemory:
 
 
 def unequal_bits(found: NDArray[np.generic], expected: NDArray[np.generic]) -> tuple[int, int] | None:
-    """(row-major index of the first element whose bits differ, number of such elements); None if all are equal.
+    """Compare two arrays bit by bit: (row-major index of the first different element, number of such elements).
+
+    The result is None if all elements are equal.
 
     Args:
         found, expected: arrays of one shape and type.
@@ -224,13 +225,16 @@ def unequal_bits(found: NDArray[np.generic], expected: NDArray[np.generic]) -> t
 
 
 def items(array: Bytes, size: int) -> NDArray[np.void]:
-    """Return a view of every `size` bytes of `array` from each byte on, as one item each."""
+    """Return a view of `array` whose item i is the `size` bytes from byte i on."""
     count = max(len(array) - size + 1, 0)
     return np.ndarray((count,), np.dtype(f"V{size}"), array, 0, (1,))
 
 
 def _by_range(memory: GlobalMemory, address: Integers) -> list[tuple[int, Chosen]]:
-    """(range index, which addresses) for the ranges that hold the addresses. A single range has a slice."""
+    """List (range index, indices of addresses) for the ranges that contain the addresses.
+
+    If there is only one range, the indices are a slice.
+    """
     if not len(address):
         return []
     if len(memory.ranges) == 1 and int(address.min()) >= memory.ranges[0].address:
@@ -242,10 +246,10 @@ def _by_range(memory: GlobalMemory, address: Integers) -> list[tuple[int, Chosen
 
 
 def require_rows(memory: GlobalMemory, address: Integers, size: int, *, writing: bool) -> None:
-    """Check that every byte of the rows at `address` lies in a range; for writes, in a writable range.
+    """Check that every byte of the rows at `address` is in a range, for writes in a writable range.
 
     Raises:
-        TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS; the error names the first byte outside.
+        TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS; the error gives the first byte outside all ranges.
         InvalidTypeError: a range is read-only.
     """
     for index, chosen in _by_range(memory, address):
@@ -266,10 +270,10 @@ def require_rows(memory: GlobalMemory, address: Integers, size: int, *, writing:
 
 
 def require_writable(entry: Range, writing: bool) -> None:
-    """Check that a range for writes is writable.
+    """Check that a range that is written is writable.
 
     Raises:
-        InvalidTypeError: its array is read-only.
+        InvalidTypeError: the array of the range is read-only.
     """
     if writing and not entry.array.flags.writeable:
         raise InvalidTypeError(f"range {entry.name!r} must be a writable array")
@@ -278,7 +282,10 @@ def require_writable(entry: Range, writing: bool) -> None:
 def _held(
     memory: GlobalMemory, address: Integers, size: int
 ) -> Iterator[tuple[Chosen, NDArray[np.void], Integers, int]]:
-    """(which rows, items, index of their items, bytes) for each range and length. A row ends with its range."""
+    """Yield (indices of rows, items, indices of items, bytes) for each range and row length.
+
+    A row ends at the end of its range.
+    """
     for index, chosen in _by_range(memory, address):
         entry = memory.ranges[index]
         start = address[chosen] - entry.address
@@ -293,7 +300,7 @@ def _held(
 
 
 def read_rows(memory: GlobalMemory, address: Integers, size: int) -> Bytes:
-    """Read (m, size) bytes at (m,) addresses that ranges hold. Bytes past the end of a range read as 0."""
+    """Read (m, size) bytes at (m,) addresses in ranges. Bytes past the end of a range read as 0."""
     out = None
     for chosen, kept, start, held in _held(memory, address, size):
         rows = kept[start].view(np.uint8).reshape(-1, held)
@@ -307,8 +314,8 @@ def read_rows(memory: GlobalMemory, address: Integers, size: int) -> Bytes:
 def write_rows(memory: GlobalMemory, address: Integers, rows: Bytes) -> None:
     """Write (m, size) bytes at (m,) addresses, in order.
 
-    Bytes past the end of a range are dropped: a store rounds a row up to 16 bytes, so the row may end in memory that is
-    not modelled.
+    Bytes past the end of a range are dropped: a store rounds a row up to 16 bytes, so the row may end in memory that no
+    range contains.
     """
     for chosen, kept, start, held in _held(memory, address, rows.shape[1]):
         kept[start] = np.ascontiguousarray(rows[chosen, :held]).view(f"V{held}").reshape(-1)
@@ -321,9 +328,9 @@ class SharedMemory:
     """The shared memory of one CTA: its bytes, the address of the first byte, and its mbarriers.
 
     Args:
-        nbytes: size in bytes, or the array of bytes to use.
+        nbytes: the size in bytes, or the uint8 array to use.
         base: shared-memory address of byte 0; swizzles act on addresses.
-        poison: value of every byte that nothing has written.
+        poison: the initial value of every byte.
         rank: number of the CTA in its cluster, 0 to 15.
     Raises:
         InvalidTypeError, InvalidValueError: the size, base, poison or rank is invalid.
@@ -361,7 +368,7 @@ class SharedMemory:
 
 
 def as_shared(smem: Window | None, *, writable: bool) -> SharedMemory:
-    """Return shared memory from either form that instructions accept."""
+    """Return a `SharedMemory` from either form that instructions accept."""
     if isinstance(smem, SharedMemory):
         return smem
     array = as_bytes(smem, "smem", writable=writable)

@@ -1,9 +1,9 @@
-"""The operands of an instruction, checked as the assembler, the registers and the hardware do, before any byte moves.
+"""Check the operands of an instruction, as assembler, registers and hardware do, before any byte moves.
 
-A form that the architecture lacks raises EmissionError. Operands that no instruction can have raise InvalidValueError.
-If the hardware itself refuses an instruction, it traps: `check_traps` lists the reasons for
-CUDA_ERROR_ILLEGAL_INSTRUCTION, which leaves memory unchanged. `unmeasured` names documented behaviour of an instruction
-that was not measured; `Emulator(strict=True)` refuses it.
+An instruction form that the architecture lacks raises EmissionError. Operands that no instruction can have raise
+InvalidValueError. If the hardware itself refuses an instruction, it traps: `check_traps` lists the reasons for
+CUDA_ERROR_ILLEGAL_INSTRUCTION, which leaves memory unchanged. `unmeasured` names the documented behaviour of an
+instruction that was not measured; `Emulator(strict=True)` refuses such instructions.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _DATACENTER: Final = (100, 101, 103, 110)
 
 
 def check_form(arch: str, form: str, instruction: str) -> list[Diagnostic]:
-    """List the reasons why `instruction` has no `form` on `arch`.
+    """List the reasons why `instruction` does not have the form `form` on `arch`.
 
     Raises:
         InvalidValueError: `arch` is not the name of an architecture.
@@ -101,7 +101,7 @@ def check_form(arch: str, form: str, instruction: str) -> list[Diagnostic]:
 
 @functools.cache
 def require_form(arch: str, form: str, instruction: str) -> None:
-    """Raise an error if the assembler would refuse the form.
+    """Raise an error if the assembler would refuse the instruction form.
 
     Raises:
         EmissionError: the form does not exist on this architecture.
@@ -111,7 +111,7 @@ def require_form(arch: str, form: str, instruction: str) -> None:
 
 @functools.lru_cache(maxsize=256)
 def unmeasured(geometry: Geometry, instruction: str, *, pair: bool = False) -> str:
-    """Name documented behaviour of this instruction that was not measured; '' if all was measured.
+    """Name the documented behaviour of an instruction that was not measured; '' if all of it was.
 
     Args:
         instruction: 'load', 'store', 'reduce' or 'prefetch'.
@@ -135,7 +135,7 @@ def unmeasured(geometry: Geometry, instruction: str, *, pair: bool = False) -> s
 
 
 def require_box(geometry: Geometry, rows: int) -> None:
-    """Refuse a box that fits into no shared memory, for instructions that have no shared memory to check it.
+    """Refuse a box that no shared memory can hold, for instructions without a shared memory to check against.
 
     Raises:
         InvalidValueError: the rows of one instruction exceed `BOX_LIMIT` bytes.
@@ -155,11 +155,11 @@ def _matrix(values: IntegersLike, width: int, what: str) -> Integers:
 
 
 def expect_coordinates(geometry: Geometry, coords: IntegersLike) -> Integers:
-    """Return (n, k) coordinates of n instructions; k is the rank, or 5 for gather4 and scatter4.
+    """Return the (n, k) coordinates of n instructions; k is the rank, or 5 for gather4 and scatter4.
 
     Raises:
         InvalidValueError: the number of coordinates is wrong, or one does not fit in a signed 32-bit integer.
-        InvalidTypeError: they are not integers.
+        InvalidTypeError: the coordinates are not integers.
     """
     array = _matrix(coords, 5 if geometry.four_rows else geometry.rank, "coordinates")
     if array.size and (array.min() < -(2**31) or array.max() >= 2**31):
@@ -169,14 +169,14 @@ def expect_coordinates(geometry: Geometry, coords: IntegersLike) -> Integers:
 
 
 def _present(offsets: IntegersLike | None) -> bool:
-    """Whether there is any im2col offset."""
+    """Whether any im2col offset is given."""
     if offsets is None or (isinstance(offsets, (tuple, list)) and not offsets):
         return False
     return expect_integer_array(offsets, "im2col offsets").size > 0
 
 
 def im2col_offsets(geometry: Geometry, offsets: IntegersLike, n: int) -> Integers:
-    """Return (n, R-2) offsets of im2col, or (n, 2) wHalo and wOffset of the w modes; zeros if none are given.
+    """Return the (n, R-2) offsets of im2col, or (n, 2) wHalo and wOffset in the w modes; zeros by default.
 
     Raises:
         InvalidValueError: offsets are given for another mode, their number is wrong, or one is out of range.
@@ -202,7 +202,7 @@ def im2col_offsets(geometry: Geometry, offsets: IntegersLike, n: int) -> Integer
 
 
 def checked(geometry: Geometry, coords: IntegersLike, offsets: IntegersLike) -> tuple[Integers, Integers, int]:
-    """Check n instructions that have no shared memory. Return coordinates, im2col offsets, and the rows of one."""
+    """Check n instructions without shared memory; return coordinates, im2col offsets, and the row count of one."""
     where = expect_coordinates(geometry, coords)
     more = im2col_offsets(geometry, offsets, len(where))
     rows = geometry.row_count(more[0] if len(more) else ())
@@ -223,7 +223,7 @@ def reduction(op: str | Enum) -> str:
 
 
 def refuse_load_operands(instruction: str, offsets: IntegersLike, barrier: None, multicast_mask: None) -> None:
-    """Refuse the operands that only loads have; stores and reductions have the same arguments as a load.
+    """Refuse the operands that only loads have, because the methods for stores and reductions have the same arguments.
 
     Raises:
         InvalidValueError: im2col offsets, a barrier, or a multicast mask is given.
@@ -235,11 +235,11 @@ def refuse_load_operands(instruction: str, offsets: IntegersLike, barrier: None,
     }
     wrong = [name for name, there in there_is.items() if there]
     if wrong:
-        raise InvalidValueError(f"{instruction} has no operand for {' and '.join(wrong)}; only loads do")
+        raise InvalidValueError(f"{instruction} has no operand for {' and '.join(wrong)}; only loads have one")
 
 
 def offsets_of_windows(offsets: IntegersLike, n: int) -> Integers:
-    """Return (n,) int64 offsets, from one offset for all windows or one for each.
+    """Return the (n,) int64 offsets of n windows, from one offset for all or one per window.
 
     Raises:
         InvalidTypeError: the offsets are not integers.
@@ -252,7 +252,7 @@ def offsets_of_windows(offsets: IntegersLike, n: int) -> Integers:
 
 
 def window_offsets(smem: SharedMemory, offsets: IntegersLike, n: int) -> Integers:
-    """Check the (n,) offsets of the windows in shared memory.
+    """Check the (n,) offsets of windows in shared memory, and return them.
 
     Raises:
         InvalidValueError: an offset is negative or does not fit in 32 bits.
@@ -277,10 +277,10 @@ def window_offsets(smem: SharedMemory, offsets: IntegersLike, n: int) -> Integer
 
 
 def destinations(smem: SharedMemory, multicast_mask: int | None) -> list[SharedMemory]:
-    """Return the shared memories that a load writes: the given one, or those of the CTAs in the mask.
+    """Return the shared memories that a load writes: `smem`, or those of the CTAs in the mask.
 
     Raises:
-        InvalidValueError: the mask is 0, has more than 16 bits, or names a CTA that the cluster does not have.
+        InvalidValueError: the mask is 0, has more than 16 bits, or has the bit of a CTA that the cluster lacks.
     """
     if multicast_mask is None:
         return [smem]
@@ -297,7 +297,9 @@ def destinations(smem: SharedMemory, multicast_mask: int | None) -> list[SharedM
 
 
 def check_traps(geometry: Geometry, instruction: str, coords: Integers, op: str | None = None) -> list[Diagnostic]:
-    """List the reasons why the hardware refuses n instructions: for each rule, the first instruction that breaks it.
+    """List the reasons why the hardware refuses n instructions.
+
+    Each broken rule has one reason, for the first instruction that breaks it.
 
     Args:
         coords: (n, k), as `expect_coordinates` returns them.

@@ -1,4 +1,4 @@
-"""Tensor maps that the device writes to memory: check whether the TMA engine reads the newest map.
+"""Check whether the TMA engine reads the newest version of a tensor map that a kernel writes to memory.
 
 The engine reads a tensor map through the tensormap proxy. A map that ordinary stores or tensormap.replace wrote is
 visible to the engine only after a pair of fences:
@@ -6,11 +6,11 @@ visible to the engine only after a pair of fences:
     writer:  fence.proxy.tensormap::generic.release.scope         after the last write
     reader:  fence.proxy.tensormap::generic.acquire.scope [map]   after the release, before the copy
 
-Each fence has a scope that includes both threads. tensormap.cp_fenceproxy writes the map and releases it in one
-instruction. Without the pair, the engine may see the old map, the new map, or a mixture. Here it sees the old map, and
-`Ordering` has the reason.
+The scope of each fence must include both threads. tensormap.cp_fenceproxy writes the map and releases it in one
+instruction. Without both fences, the engine may see the old map, the new map, or a mixture. In this emulator it sees
+the old map, and `Ordering` has the reason.
 
-The calls are ordered as if the threads synchronised between them.
+The emulator treats successive calls as ordered, as if the threads synchronised between them.
 
 Source: PTX ISA 9.0, membar/fence, tensormap.cp_fenceproxy; scopes: the TMA Atoms reference pages (.cta inside a CTA,
 .gpu across the CTAs of a cluster).
@@ -54,7 +54,7 @@ _HERE: Final = Agent()
 
 
 def needed_scope(a: Agent, b: Agent) -> str:
-    """Return the narrowest scope that includes both threads.
+    """Return the narrowest fence scope that includes both threads.
 
     >>> needed_scope(Agent(0), Agent(1)), needed_scope(Agent(0), Agent(0))
     ('cluster', 'cta')
@@ -68,7 +68,7 @@ def needed_scope(a: Agent, b: Agent) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """Whether a read of a tensor map is ordered after its last write, and the reason if it is not."""
+    """Whether a read of a tensor map is ordered after the last write, and the reason if it is not."""
 
     ordered: bool
     why: str = ""
@@ -92,7 +92,7 @@ class _Fence:
 
 @dataclass(slots=True)
 class TensormapProxy:
-    """Tensor maps by address, with the writes and fences that touched them.
+    """Tensor maps in memory by address, with the writes and fences that affect them.
 
     >>> proxy = TensormapProxy()
     >>> proxy.place(0x1000, bytes(128))
@@ -121,7 +121,7 @@ class TensormapProxy:
         return self._versions[address][-1]
 
     def place(self, address: int, data: bytes) -> None:
-        """Add a map that existed before the kernel started: a kernel parameter, or a map that the host wrote.
+        """Add a map that exists before the kernel starts: a kernel parameter, or a map that the host wrote.
 
         Raises:
             InvalidValueError: the map does not have 128 bytes, or the address is not a multiple of 128.
@@ -130,30 +130,30 @@ class TensormapProxy:
         self._versions[address] = [_Version(data, None, self._tick())]
 
     def write(self, address: int, data: bytes, *, agent: Agent = _HERE) -> None:
-        """Ordinary stores: one thread writes a new map."""
+        """Write a new map with ordinary stores of one thread."""
         address, data = _placed_map(address, data)
         expect(agent, Agent, "agent")
         self._versions.setdefault(address, [_Version(bytes(MAP_BYTES), None, 0)])
         self._versions[address].append(_Version(data, agent, self._tick()))
 
     def replace(self, address: int, field: str, value: int, ordinal: int = 0, *, agent: Agent = _HERE) -> None:
-        """tensormap.replace: one thread writes one field of the map in memory."""
+        """Write one field of the map in memory by tensormap.replace, executed by one thread."""
         from cute_py.tma.descriptor.replace import replace
 
         self.write(address, replace(self._latest(address).data, field, value, ordinal), agent=agent)
 
     def release(self, scope: str, *, agent: Agent = _HERE) -> None:
-        """fence.proxy.tensormap::generic.release.scope by the thread that wrote."""
+        """Execute fence.proxy.tensormap::generic.release.scope in the thread that wrote the map."""
         made = _fence(agent, scope, self._tick())
         self._releases.setdefault(agent, []).append(made)
 
     def acquire(self, address: int, scope: str, *, agent: Agent = _HERE) -> None:
-        """fence.proxy.tensormap::generic.acquire.scope [address], 128 by the thread that will copy."""
+        """Execute fence.proxy.tensormap::generic.acquire.scope [address], 128 in the thread that issues the copy."""
         made = _fence(agent, scope, self._tick())
         self._acquires[agent, _address(address), scope] = made
 
     def cp_fenceproxy(self, address: int, data: bytes, scope: str, *, agent: Agent = _HERE) -> None:
-        """tensormap.cp_fenceproxy: copy a map from shared memory to `address` and release it, in one instruction."""
+        """Copy a map from shared memory to `address` and release it in one instruction (tensormap.cp_fenceproxy)."""
         expect_choice(scope, SCOPES, "scope")
         self.write(address, data, agent=agent)
         self.release(scope, agent=agent)
@@ -162,7 +162,7 @@ class TensormapProxy:
         """Return the map that the TMA engine sees for a copy issued by `agent`, and whether that read is ordered.
 
         Returns:
-            the newest map whose read is ordered, and the ordering of the newest map.
+            the newest version of the map whose read is ordered, and the ordering of the newest version.
         """
         newest = self._latest(address)
         found = self._check_order(address, newest, expect(agent, Agent, "agent"))
@@ -171,7 +171,7 @@ class TensormapProxy:
         return seen.data, Ordering(not found, found[0].message if found else "")
 
     def _check_order(self, address: int, version: _Version, reader: Agent) -> list[Diagnostic]:
-        """The reason why a read is not ordered after the write of a version."""
+        """Return the reason why a read is not ordered after the write of a version; empty if it is ordered."""
         if version.writer is None:
             return []
         scope = needed_scope(version.writer, reader)

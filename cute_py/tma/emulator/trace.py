@@ -1,10 +1,10 @@
-"""The path of one element or byte through a copy, in both directions.
+"""Trace one element or byte through a copy, in both directions.
 
     logical coordinate -> TMA coordinate -> global byte -> instruction -> shared byte -> bank
 
-A `Trace` represents a copy as a list of instructions of one descriptor. `forward` follows an element of the tensor to
-shared memory, `backward` returns the element in a shared byte, and `first_difference` finds the first byte in which two
-memories differ.
+A `Trace` represents a copy as a list of instructions with one descriptor. `forward` follows an element of the tensor to
+shared memory, `backward` returns the element to which a shared-memory byte belongs, and `first_difference` finds the
+first byte in which two memories differ.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class TraceStep:
-    """One element of a copy, from its coordinate to its bank. Addresses in bytes."""
+    """The path of one element of a copy, from its coordinate to its bank. Addresses are in bytes."""
 
     tma_coord: tuple[int, ...]
     """Innermost mode first; with interleave mode 0 counts channel slices."""
@@ -54,7 +54,7 @@ class TraceStep:
 
     @property
     def bank(self) -> int:
-        """The shared-memory bank, one of 32 banks of 4 bytes."""
+        """The shared-memory bank of the element: one of 32 banks of 4 bytes."""
         return self.shared_address // BANK_BYTES % BANKS
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class TraceStep:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first byte in which two memories differ."""
+    """The first byte in which two memories differ, and the instruction that wrote it."""
 
     byte: int
     found: int
@@ -83,12 +83,12 @@ class Difference:
 
     @property
     def headline(self) -> str:
-        """The two bytes, without the step."""
+        """The two bytes as text, without the step."""
         return f"byte {self.byte}: 0x{self.found:02x}, expected 0x{self.expected:02x} ({self.count} differ)"
 
 
 def byte_difference(found: Bytes, expected: Bytes) -> Difference | None:
-    """Find the first byte in which two memories of one length differ, without a step; None if they are equal."""
+    """Find the first byte in which two memories of one length differ, without its step; None if they are equal."""
     first = unequal_bits(found, expected)
     return first and Difference(first[0], int(found[first[0]]), int(expected[first[0]]), first[1], None)
 
@@ -99,7 +99,7 @@ Coordinate: TypeAlias = tuple[int, ...]
 def _operands(
     shape: Geometry, coords: IntegersLike, offsets: IntegersLike
 ) -> tuple[list[Coordinate], list[Coordinate], int]:
-    """Return the coordinates and im2col offsets of the instructions, and the rows of one."""
+    """Return the coordinates and im2col offsets of the instructions, and the number of rows of one."""
     width = 5 if shape.four_rows else shape.rank
     if not shape.im2col and isinstance(coords, (list, tuple)) and isinstance(offsets, tuple) and not offsets:
         listed: list[Any] = list(coords)
@@ -115,7 +115,7 @@ def _is_coordinate(value: Any) -> bool:
 
 
 def _starts(offsets: IntegersLike, count: int) -> list[int]:
-    """The start of the window of each instruction, in bytes."""
+    """Return the start of the window of each instruction in bytes."""
     if isinstance(offsets, (list, tuple)) and len(offsets) == count and all(map(_is_coordinate, offsets)):
         return [int(start) for start in offsets]
     found: list[int] = operands.offsets_of_windows(offsets, count).tolist()
@@ -123,15 +123,15 @@ def _starts(offsets: IntegersLike, count: int) -> list[int]:
 
 
 class Trace:
-    """The path of each element in n instructions of one descriptor.
+    """The paths of all elements through n instructions of one descriptor.
 
     Args:
         descriptor, mode, im2col_offsets: as for `Emulator.load`.
         coords: (n, R), innermost mode first.
         smem_offsets: (n,) bytes.
-        smem: shared memory; its base address is used. None: the base address is 0.
-        gmem: global memory; its names appear in addresses. None: addresses are plain numbers.
-        logical: a function TMA coordinate -> coordinate in the tensor's own order, if there is one.
+        smem: the shared memory, of which only the base address is used. None: the base address is 0.
+        gmem: the global memory, whose range names appear in printed addresses. None: addresses print as integers.
+        logical: a function from a TMA coordinate to the coordinate in the tensor's own order; None if there is none.
 
     >>> from cute_py.tma.descriptor.request import TensorMapTiled
     >>> tile = TensorMapTiled(6, 4096, (64, 16), (128,), (64, 8), swizzle=3)
@@ -178,14 +178,14 @@ class Trace:
         return (start[0], start[1 + row]) if shape.four_rows else self._pixels(i)[row]
 
     def _pixels(self, i: int) -> list[Coordinate]:
-        """For im2col: the coordinates of all rows of instruction i. The last result is cached."""
+        """Return the coordinates of all im2col rows of instruction i. The last result is cached."""
         if self._walked is None or self._walked[0] != i:
             one = (np.array([self.coords[i]], np.int64), np.array([self.offsets[i]], np.int64))
             self._walked = i, [tuple(row) for row in row_coordinates(self.geometry, *one).tolist()]
         return self._walked[1]
 
     def _rows_at(self, i: int, want: Coordinate) -> list[int]:
-        """Find the rows of instruction i that hold the element at a TMA coordinate."""
+        """Find the rows of instruction i that contain the element at a TMA coordinate."""
         shape, start = self.geometry, self.coords[i]
         if not shape.interleaved and not 0 <= want[0] - start[0] < shape.row_bytes * 8 // shape.bits:
             return []
@@ -201,20 +201,20 @@ class Trace:
         return [row]
 
     def _address(self, at: Coordinate) -> int:
-        """Return the address of byte 0 of the row that begins at this coordinate."""
+        """Return the global address of byte 0 of the row that begins at a coordinate."""
         shape = self.geometry
         start = 0 if shape.interleaved else at[0] * shape.bits // 8
         return shape.address + start + sum(at[mode] * shape.strides[mode] for mode in row_modes(shape))
 
     def _inside(self, at: Coordinate, byte: int) -> bool:
-        """Whether a byte of the row that begins at this coordinate is inside the tensor."""
+        """Whether a byte of the row that begins at a coordinate is inside the tensor."""
         shape = self.geometry
         if not all(0 <= at[mode] < shape.dims[mode] for mode in row_modes(shape)):
             return False
         return shape.interleaved or 0 <= at[0] * shape.bits // 8 + byte < shape.dims[0] * shape.bits // 8
 
     def _step(self, i: int, row: int, byte: int) -> TraceStep:
-        """Return the step of byte `byte` of row `row` of instruction i."""
+        """Return the path (`TraceStep`) of byte `byte` in row `row` of instruction i."""
         shape, at = self.geometry, self._coordinate(i, row)
         spread = byte
         if shape.packing is not None:
@@ -239,7 +239,7 @@ class Trace:
     # ---- questions -----------------------------------------------------------------------------------------------
 
     def forward(self, tma_coord: Sequence[int]) -> list[TraceStep]:
-        """Trace the element at a TMA coordinate, with one step for each instruction that touches it.
+        """Return one step for each instruction that moves the element at a TMA coordinate.
 
         Raises:
             InvalidValueError: the number of coordinates is wrong.
@@ -254,7 +254,7 @@ class Trace:
         return found
 
     def backward(self, shared_offset: int) -> TraceStep | None:
-        """Trace the byte at a shared offset after all instructions ran in order; None if no instruction wrote it."""
+        """Return the step that wrote the byte at a shared-memory offset last; None if no instruction wrote it."""
         shape = self.geometry
         shared_offset = expect_integer(shared_offset, "the offset in shared memory", 0, SHARED_LIMIT - 1)
         # A swizzle is its own inverse.
@@ -269,7 +269,7 @@ class Trace:
         return None
 
     def from_global(self, address: int) -> list[TraceStep]:
-        """Trace the byte at a global address, with one step for each instruction that touches it."""
+        """Return one step for each instruction that moves the byte at a global address."""
         address = expect_integer(address, "the address", 0, ADDRESS_LIMIT - 1)
         found = []
         for i in range(len(self.coords)):
@@ -281,7 +281,7 @@ class Trace:
         return found
 
     def steps(self, instruction: int = 0) -> Iterator[TraceStep]:
-        """Yield every element of one instruction, in the order of the rows."""
+        """Yield the step of every element of one instruction, in the order of the rows."""
         instruction = expect_integer(instruction, "the index of an instruction")
         if not 0 <= instruction < len(self.coords):
             raise InvalidValueError(f"instruction {instruction} does not exist; there are {len(self.coords)}")
@@ -293,7 +293,7 @@ class Trace:
     def first_difference(
         self, found: Bytes, expected: Bytes, *, space: str = "shared", base: int = 0
     ) -> Difference | None:
-        """Find the first byte in which two memories differ, and the value that it should have; None if they are equal.
+        """Find the first byte in which two memories differ, and the instruction that wrote it; None if they are equal.
 
         Args:
             found, expected: uint8 arrays of one length.

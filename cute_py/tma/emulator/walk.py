@@ -1,20 +1,20 @@
-"""The positions of an instruction's rows in global memory, and the part of each row that lies inside the tensor.
+"""Find the rows of an instruction in global memory, and the part of each row that is inside the tensor.
 
 **Tiles.** Mode i >= 1 has ceil(box_i / step_i) coordinates, c_i + k * step_i, mode 1 fastest. Without interleave, mode
-0 lies inside a row, and its element stride has no effect. With interleave, mode 0 counts channel slices and is the
-fastest of the modes that count rows. Mode R-2 then has one slice for any box, and the other modes are as before.
-gather4 and scatter4 name four rows instead of a box.
+0 runs along a row, and its element stride has no effect. With interleave, mode 0 counts channel slices and is the
+fastest of the modes that count rows. Mode R-2 then has one slice whatever the box is, and the other modes are as
+without interleave. gather4 and scatter4 name four rows instead of a box.
 
-**im2col.** The bounding box of spatial mode i is [lower_i, size_i - 1 + upper_i]. A base starts at the instruction's
-coordinates and steps through W by its element stride. Past the end it returns to lower_W and steps H, then D. Past the
-last spatial mode, the image number grows by its element stride. The sampled pixel is base + offsets. It is filled if
-the pixel, the image or the channel lies outside the tensor.
+**im2col.** The bounding box of spatial mode i is [lower_i, size_i - 1 + upper_i]. The base pixel starts at the
+instruction's coordinates and steps along W by the element stride of W. Past the end of W, it returns to lower_W and
+steps along H, then D. Past the last spatial mode, the image number grows by its element stride. The sampled pixel is
+base + offsets. An element is filled if its pixel, image or channel is outside the tensor.
 
-The im2col::w modes keep H and D: past the end of W the image number grows. After the pixels (w: all of them; w::128:
-each 32), `halo` pixels follow, which continue along W from the last pixel. `offset` moves all of them.
+The im2col::w modes keep H and D: past the end of W the image number grows. After all pixels (w) or after every 32
+pixels (w::128), `halo` pixels follow, which continue along W from the last pixel. `offset` moves all pixels.
 
-The walk produces `Rows`, and the engine moves them. It has one entry for each row of each of n instructions, in the
-order in which the rows lie in shared memory.
+The walk returns `Rows`, which the engine moves. `Rows` has one entry for each row of each of n instructions, in the
+order of the rows in shared memory.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of n instructions, R rows each."""
+    """The rows of n instructions with R rows each."""
 
     address: Integers
     """(n, R) bytes: the address of byte 0 of the row; meaningless if `inside` is false."""
@@ -52,7 +52,8 @@ def walk_rows(geometry: Geometry, coords: Integers, offsets: Integers) -> Rows:
     Args:
         coords: (n, rank), innermost mode first. For gather4 and scatter4: (n, 5), the innermost coordinate and four row
             coordinates. For im2col: bases inside the bounding box.
-        offsets: for im2col (n, rank - 2), W first; for the w modes (n, 2), wHalo and wOffset, the same in every row.
+        offsets: for im2col (n, rank - 2), W first; for the w modes (n, 2), wHalo and wOffset, equal for all
+            instructions.
     Source:
         tile, im2col: measured on NVIDIA H200, driver 580.159.04.
         The others: PTX ISA 9.0, .tile::scatter4, .tile::gather4, im2col::w and im2col::w::128 modes; not measured.
@@ -77,7 +78,7 @@ def walk_rows(geometry: Geometry, coords: Integers, offsets: Integers) -> Rows:
 
 
 def row_coordinates(geometry: Geometry, coord: Integers, offsets: Integers) -> Integers:
-    """Return (R, rank) tensor coordinates of byte 0 of each row of one instruction; arguments are (1, k)."""
+    """Return the (R, rank) tensor coordinates of byte 0 of each row of one instruction. The arguments are (1, k)."""
     if geometry.mode == "tile":
         return coord + _tile_table(geometry)
     places = dict(_places(geometry, coord, offsets))
@@ -86,16 +87,16 @@ def row_coordinates(geometry: Geometry, coord: Integers, offsets: Integers) -> I
 
 @functools.lru_cache(maxsize=256)
 def _tile_table(geometry: Geometry) -> Integers:
-    """Return (R, rank) coordinates of the rows of a tile at 0."""
+    """Return the (R, rank) coordinates of the rows of a tile at the origin."""
     indices = np.indices(geometry.counts[::-1]).reshape(geometry.rank, -1)[::-1]  # the fastest mode is the last axis
     return np.asarray(indices.T * np.asarray(geometry.steps))
 
 
 def _places(geometry: Geometry, coords: Integers, offsets: Integers) -> list[tuple[int, Integers]]:
-    """List (mode, coordinates in it) of the modes that count rows.
+    """List (mode, coordinates along it) for the modes that count rows.
 
-    For a tile, the coordinates are (n, count) for each mode, fastest mode first; its rows are all combinations.
-    Otherwise they are (n, R), one for each row.
+    For a tile, the coordinates of a mode are (n, count), fastest mode first, and the rows are all combinations.
+    Otherwise the coordinates are (n, R), one per row.
     """
     if geometry.mode == "tile":
         return [(mode, coords[:, mode, None] + along) for mode, along in _row_axes(geometry)]
@@ -109,7 +110,7 @@ def _places(geometry: Geometry, coords: Integers, offsets: Integers) -> list[tup
 
 
 def sixteen_byte_rule(geometry: Geometry, last: Integers) -> Integers:
-    """Count the bytes of a row that a store writes: up to the next 16 bytes, never past the box.
+    """Count the bytes of a row that a store writes: rounded up to a multiple of 16, but never past the box.
 
     Source: measured on NVIDIA H200, driver 580.159.04: bytes = min(ceil(valid bytes / 16) x 16, inner bytes).
     """
@@ -119,21 +120,21 @@ def sixteen_byte_rule(geometry: Geometry, last: Integers) -> Integers:
 def row_modes(geometry: Geometry) -> range:
     """Return the modes of a tile that count rows, fastest first.
 
-    Mode R-2 of an interleaved tensor is among them, with one coordinate.
+    For an interleaved tensor, mode R-2 is one of them, with one coordinate.
     """
     return range(0 if geometry.interleaved else 1, geometry.rank)
 
 
 @functools.lru_cache(maxsize=256)
 def _row_axes(geometry: Geometry) -> list[tuple[int, Integers]]:
-    """List (mode, distance of each of its coordinates from the first), fastest mode first."""
+    """List (mode, offset of each of its coordinates from the first), fastest mode first."""
     return [(m, np.arange(geometry.counts[m], dtype=np.int64) * geometry.steps[m]) for m in row_modes(geometry)]
 
 
 def _step(geometry: Geometry, index: int, start: Integers, count: Integers) -> tuple[Integers, Integers]:
-    """Step `count` times from `start` in the spatial mode with this index.
+    """Step `count` times from `start` along the spatial mode with this index.
 
-    Return the coordinate, and the number of times that it passed the end of the bounding box and returned to its start.
+    Return the coordinate, and how often it wrapped around at the end of the bounding box.
     """
     mode = geometry.spatial[index]
     step, low, high = geometry.steps[mode], *bounding_box(geometry, index)
@@ -146,7 +147,7 @@ def _step(geometry: Geometry, index: int, start: Integers, count: Integers) -> t
 
 
 def bounding_box(geometry: Geometry, index: int) -> tuple[int, int]:
-    """Return the first and last base coordinate of im2col in the spatial mode with this index."""
+    """Return the first and the last coordinate of the im2col bounding box in the spatial mode with this index."""
     return geometry.lower[index], geometry.dims[geometry.spatial[index]] - 1 + geometry.upper[index]
 
 
@@ -161,7 +162,7 @@ def _bases(geometry: Geometry, coords: Integers, offsets: Integers) -> tuple[lis
 
 
 def _wide_bases(geometry: Geometry, coords: Integers, offsets: Integers) -> tuple[list[Integers], Integers]:
-    """Return the pixels and image numbers of im2col::w and im2col::w::128, as `_bases`."""
+    """Return the pixels and image numbers of im2col::w and im2col::w::128, in the form of `_bases`."""
     halo, offset, group = int(offsets[0, 0]), int(offsets[0, 1]), geometry.group
     slot = np.arange(geometry.row_count(offsets[0]), dtype=np.int64)
     within = slot % (group + halo)

@@ -1,4 +1,4 @@
-"""A copy as text for another program: CUDA C++, PTX, the driver call, CuTe C++, Triton."""
+"""Exports of a copy as code for other programs: CUDA C++, PTX, the driver call, CuTe C++, Triton."""
 
 from cute_py.deprecations import export_public
 from cute_py.tma.exports.export import cute_cpp as cute_cpp

@@ -1,8 +1,8 @@
-"""Export a copy as text for another program: CUDA C++, PTX, the driver call, CuTe C++ or Triton.
+"""Export a copy as code for another program: CUDA C++, PTX, the driver call, CuTe C++ or Triton.
 
-The driver call has literal arguments; only the address is a variable. The CuTe and Triton snippets have the tensor's
-extents and strides as literals in elements: outermost first for Triton, innermost first (column-major order of modes)
-for CuTe. The snippets are text, so neither framework is needed.
+The driver call has literal arguments; only the address is a variable. The CuTe and Triton snippets have the extents and
+strides of the tensor as literals in elements: outermost first for Triton, innermost first (column-major order of modes)
+for CuTe. The snippets are text, so neither framework must be installed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _array(kind: str, name: str, values: Sequence[int], suffix: str = "") -> str
 
 
 def encode_call(request: TensorMap, *, variable: str = "map", address: str = "global_address") -> str:
-    """Write the C code that makes `request` with the driver: literal arrays, then the call.
+    """Write the C code that encodes `request` with the driver: literal arrays, then the call.
 
     Args:
         variable: the name of the CUtensorMap. address: a C expression for the tensor's address (void*).
@@ -63,7 +63,7 @@ def encode_call(request: TensorMap, *, variable: str = "map", address: str = "gl
         CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
 
     Raises:
-        EmissionError: the request has a number without an enumerator in the driver.
+        EmissionError: the request has an enum value without an enumerator in the driver.
         InvalidValueError: the variable is not an identifier, or the address is not an expression.
     """
     expect_having(request, ("KIND", "data_type"), "a request of a tensor map")
@@ -125,13 +125,13 @@ _ATOMS: Final = ("INTER", "SW32", "SW64", "SW128")
 
 
 def _element_strides(request: TensorMapTiled) -> tuple[int, ...]:
-    """Strides in elements, outermost first; the last is 1."""
+    """Return the strides in elements, outermost first; the last is 1."""
     row = FORMATS[int(request.data_type if request.data_type is not None else 0)]
     return (*(stride * 8 // row.bits for stride in reversed(request.global_strides)), 1)
 
 
 def _tiled(atom: Copyable | TracedCopy, request: TensorMapTiled, what: str) -> TracedCopy:
-    """Trace a copy, and refuse it if a snippet can't show it."""
+    """Trace a copy, and refuse it if a CuTe or Triton snippet can't express it."""
     copy = trace_copy(atom)
     expect(request, TensorMapTiled, "the request")
     if copy.mode != "tile":
@@ -140,10 +140,10 @@ def _tiled(atom: Copyable | TracedCopy, request: TensorMapTiled, what: str) -> T
 
 
 def _cute_smem_layout(copy: TracedCopy, element: str, tile: str) -> str:
-    """Write the expression of the tile's layout: row-major, or a canonical atom repeated.
+    """Write the C++ expression of the tile's layout: row-major, or a canonical atom that is repeated.
 
     Raises:
-        EmissionError: the rows of a box are neither rows of the tile nor one row of the atom, or the rank is not 2.
+        EmissionError: a row of the box is neither a row of the tile nor a row of the atom, or the rank is not 2.
     """
     if copy.swizzle is TensorMapSwizzle.NONE and copy.box[-1] == copy.tile[-1]:
         return f"make_layout(make_shape({tile}), LayoutRight{{}})"
@@ -157,7 +157,7 @@ def _cute_smem_layout(copy: TracedCopy, element: str, tile: str) -> str:
 
 
 def cute_cpp(atom: Copyable | TracedCopy, request: TensorMapTiled) -> str:
-    """Write CuTe C++: the tensor, the canonical shared-memory layout of the swizzle, and `make_tma_copy`.
+    """Write CuTe C++ for a copy: the tensor, the canonical shared-memory layout of the swizzle, and `make_tma_copy`.
 
     Args:
         atom: an atom or operation, as for `lower`.
@@ -196,7 +196,7 @@ def cute_cpp(atom: Copyable | TracedCopy, request: TensorMapTiled) -> str:
 
 
 def triton(atom: Copyable | TracedCopy, request: TensorMapTiled) -> str:
-    """Write Triton: `tl.make_tensor_descriptor`, and the load or store of one block.
+    """Write Triton code for a copy: `tl.make_tensor_descriptor`, and the load or store of one block.
 
     Args:
         atom: an atom or operation, as for `lower`.
@@ -248,7 +248,7 @@ KINDS: dict[str, str] = {"cu": ".cu", "ptx": ".ptx", "c": ".c", "cute": ".cute.c
 
 
 def export(atom: Copyable, kind: str, *, request: TensorMap | None = None, arch: str = "sm_90a") -> str:
-    """Write one export of a copy.
+    """Return a copy as code for another program.
 
     Args:
         atom: an atom or operation, as for `lower`.
@@ -259,7 +259,7 @@ def export(atom: Copyable, kind: str, *, request: TensorMap | None = None, arch:
     Raises:
         InvalidValueError: the kind or the architecture does not exist.
         InvalidTypeError, TmaBuildError: the argument is not an atom.
-        EmissionError: the copy does not have this form, or the request is not tiled.
+        EmissionError: this kind of code can't express the copy, or the request is not tiled.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -288,12 +288,12 @@ def export(atom: Copyable, kind: str, *, request: TensorMap | None = None, arch:
 def write_export(
     atom: Copyable, kind: str, path: str | PathLike[str], *, request: TensorMap | None = None, arch: str = "sm_90a"
 ) -> Path:
-    """Write one export to a file. If the path has no ending, the kind's ending is added.
+    """Write an export to a file. If the path has no file extension, that of the kind is added.
 
     Args:
         path: the file. atom, kind, request, arch: as in `export`.
     Returns:
-        the path of the file, with its ending.
+        the path of the file, with its extension.
     Raises:
         InvalidValueError: the path does not name a file.
         FileFormatError: the file can't be written.

@@ -1,15 +1,16 @@
-"""One tile moved by TMA as a separate program: a PTX module or a CUDA C++ kernel that loads, stores or reduces it.
+"""Write a kernel that moves one tile by TMA, as a PTX module or in CUDA C++: a load, a store or a reduction.
 
 The kernel has one CTA of 128 threads. Its parameters are the 128-byte tensor map by value (a grid constant, 64-byte
-aligned like CUtensorMap), a coordinate for each mode (s32, elements, innermost first), and the image. A load writes the
-bytes of shared memory to the image; a store or reduction reads its tile from it. Shared memory has the tile, then the
-barrier.
+aligned like CUtensorMap), one coordinate per mode (s32, elements, innermost first), and the address of the image, a
+buffer in global memory for the bytes of the tile. A load writes the bytes of shared memory to the image; a store or
+reduction reads its tile from the image. Shared memory contains the tile, then the barrier.
 
-A load announces its bytes, issues one instruction per box, and waits. A store fences its writes to the asynchronous
-proxy, issues, commits, and waits for the group to complete, because the kernel ends after it.
+A load announces its bytes to the barrier, issues one instruction per box, and waits. A store makes its writes visible
+to the asynchronous proxy by a fence, issues and commits its instructions, and waits until the group is complete,
+because the kernel then ends.
 
-The kernel needs only <cuda.h>, for the type of its parameter. With NVRTC it needs no header, because a 128-byte struct
-replaces that type.
+The CUDA C++ kernel includes only <cuda.h>, for the type of its parameter. With NVRTC it needs no header, because a
+128-byte struct replaces that type.
 """
 
 from __future__ import annotations
@@ -27,22 +28,22 @@ ENTRY = "move_tile"
 
 
 def barrier_offset(atom: Copyable | TracedCopy) -> int:
-    """Byte offset of the barrier in dynamic shared memory: the tile's bytes, rounded up to 128."""
+    """Return the byte offset of the barrier in dynamic shared memory: the bytes of the tile, rounded up to 128."""
     return -(-trace_copy(atom).smem_bytes // 128) * 128
 
 
 def shared_bytes(atom: Copyable | TracedCopy) -> int:
-    """Dynamic shared memory of a launch: the tile and 8 bytes of barrier."""
+    """Return the dynamic shared memory of a launch in bytes: the tile, and a barrier of 8 bytes."""
     return barrier_offset(atom) + 8
 
 
 def _expect_alone(copy: TracedCopy, what: str) -> None:
-    """Refuse a copy that one CTA can't make by itself.
+    """Refuse a copy that this kernel of one CTA can't make.
 
-    Multicast needs a cluster, a cache hint needs a policy, and the parameters name four rows by index.
+    Multicast needs a cluster, a cache hint needs a policy, and the kernel's parameters have room for four row indices.
 
     Raises:
-        EmissionError: the copy has multicast or a cache hint, or names another number of rows by index.
+        EmissionError: the copy has multicast or a cache hint, or has more than four row indices.
     """
     if copy.multicast > 1 or copy.cache_hint:
         text = f"a single-tile {what} has no cluster and no policy"
@@ -52,14 +53,14 @@ def _expect_alone(copy: TracedCopy, what: str) -> None:
 
 
 def single_tile_ptx(atom: Copyable | TracedCopy, arch: str = "sm_90a", version: Version = NEWEST_VERSION) -> str:
-    """Write the PTX module that moves one tile.
+    """Write the PTX module of a kernel that moves one tile.
 
     Args:
         atom: any object that `lower` accepts.
     Raises:
         EmissionError: the copy has multicast or a cache hint (they need a cluster or a policy, which this kernel
             lacks), `arch` does not have an instruction, or the bytes of the tile are not a multiple of 4.
-        TmaLimitError: the tile fits into no block of `arch`.
+        TmaLimitError: the tile does not fit in the shared memory of a block of `arch`.
         InvalidValueError: the architecture does not exist.
 
     >>> import cute_py as cute
@@ -148,10 +149,10 @@ def single_tile_ptx(atom: Copyable | TracedCopy, arch: str = "sm_90a", version: 
 
 
 def cuda_kernel(atom: Copyable | TracedCopy, name: str = "move_tile") -> str:
-    """Write a CUDA C++ kernel that moves one tile, self-contained, for NVRTC or nvcc, with 128 threads.
+    """Write a self-contained CUDA C++ kernel of 128 threads that moves one tile, for NVRTC or nvcc.
 
-    A launch needs `single_tile.shared_bytes(atom)` bytes of dynamic shared memory. `image` receives the bytes of shared
-    memory after a load, and provides them for a store or reduction.
+    A launch needs `single_tile.shared_bytes(atom)` bytes of dynamic shared memory. The parameter `image` receives the
+    bytes of shared memory after a load, and provides them for a store or reduction.
 
     Args:
         atom: any object that `lower` accepts.

@@ -1,4 +1,4 @@
-"""A GEMM kernel from a tiled MMA and three TMA atoms: its plan, its text, and the object that runs it."""
+"""A GEMM kernel from a tiled MMA and three TMA atoms: its plan, its source, and the object that runs it."""
 
 from cute_py.deprecations import export_public
 from cute_py.tma.gemm.kernel import GemmKernel as GemmKernel

@@ -1,7 +1,7 @@
-"""gemm_kernel: make a kernel that can be read, compiled, run and explained from a tiled MMA and three TMA atoms.
+"""gemm_kernel: make a GEMM kernel from a tiled MMA and three TMA atoms, to read, compile, run and explain.
 
-The kernel uses each part of this library where a kernel needs it, and runs at the speed that these parts allow. It is
-not a GEMM library: it has one kind of epilogue and one schedule, and it does not search for a better one.
+The kernel shows how the parts of cute_py work together, and runs at the speed that these parts allow. This module is
+not a GEMM library: it has one kind of epilogue and one schedule, and does not search for a better schedule.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class PreparedGemm:
     """A GEMM of three arrays on a device, ready to launch on one stream at a time.
 
     Args:
-        views: the views of A, B and C. keep: objects that must outlive the launches.
-        others: values of further parameters, which the text of `gemm_kernel` does not have.
+        views: the device views of A, B and C. keep: objects that must outlive the launches.
+        others: values of further kernel parameters, for kernels whose source was changed.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class PreparedGemm:
         self._keep = (views, keep)
 
     def launch(self, stream: StreamLike = None) -> None:
-        """Enqueue the GEMM.
+        """Launch the GEMM on the stream, and return without waiting for it.
 
         Raises:
             DeviceError: the driver refuses the launch.
@@ -86,7 +86,7 @@ class PreparedGemm:
         self._launches[handle].launch()
 
     def check(self, stream: StreamLike = None) -> None:
-        """Wait for the stream.
+        """Wait for the stream, and raise an error if the kernel failed.
 
         Raises:
             DeviceError: a barrier did not complete, or the kernel trapped.
@@ -101,11 +101,11 @@ class PreparedGemm:
 
 
 def cause_of(plan: GemmPlan, full: WaitTimeout | None, empty: WaitTimeout | None) -> str:
-    """Find the reason why a barrier of a GEMM kernel does not complete, if two records show it.
+    """Return the reason why a barrier of a GEMM kernel does not complete, if the records of two waits show it.
 
     Args:
-        full, empty: the first wait of each kind that timed out. The stage number of a record counts all waits of its
-            thread.
+        full: record of the first wait on a full barrier that timed out. empty: the same for an empty barrier. In both,
+            `stage` is the number of earlier waits of the thread.
     """
     if empty is not None and empty.stage < plan.stages:
         return (
@@ -128,7 +128,7 @@ class GemmKernel:
     """A GEMM kernel: C (M,N) = epilogue(A (M,K) * B (N,K)).
 
     Attributes:
-        plan: the numbers of the kernel. kernel: its text and launch configuration.
+        plan: tiles, stages and descriptors of the kernel. kernel: its source and launch configuration.
 
     >>> import cute_py as cute
     >>> def atom(op, rows, columns, tile):
@@ -153,14 +153,14 @@ class GemmKernel:
 
     @property
     def source(self) -> str:
-        """The complete CUDA C++ file. It includes no header."""
+        """The complete CUDA C++ source. It includes no header."""
         return self.kernel.text
 
     def edited(self, old: str, new: str) -> GemmKernel:
-        """Return the kernel with every `old` in its text replaced by `new`. The result is not checked.
+        """Return a kernel with every `old` in the source replaced by `new`. The result is not checked.
 
         Raises:
-            InvalidValueError: the text does not contain `old`.
+            InvalidValueError: the source does not contain `old`.
         """
         if expect(old, str, "the old text") not in self.source:
             raise InvalidValueError(f"the source has no {given(old)}")
@@ -172,7 +172,7 @@ class GemmKernel:
 
         Raises:
             MissingPackageError: cuda-python is not installed.
-            DeviceError: NVRTC is missing, or it refuses the text.
+            DeviceError: NVRTC is missing, or it refuses the source.
             InvalidValueError: the architecture does not exist.
         """
         return compile_kernel(self.kernel, None if arch is None else architecture(arch).name)
@@ -183,7 +183,8 @@ class GemmKernel:
         Args:
             a, b, c: (M,K), (N,K), (M,N) arrays with the strides and types of the atoms' tensors.
         Raises:
-            InvalidValueError, InvalidTypeError: the arrays differ from those that the atoms were made for.
+            InvalidValueError, InvalidTypeError: shapes, strides or types of the arrays differ from those of the atoms'
+                tensors.
             DeviceError: there is no device.
         """
         views = {name: self._view(name, array) for name, array in zip("ABC", (a, b, c), strict=True)}
@@ -197,14 +198,17 @@ class GemmKernel:
         """Compute C = epilogue(A * B) on a device.
 
         Args:
-            a, b: (M,K) and (N,K), arrays on a device, or numpy arrays, which are copied to the device and back.
-            c: (M,N); default: a new array like a.
-            stream: the stream of device arrays. The GEMM is enqueued there; `run` neither waits for it nor checks it.
+            a, b: (M,K) and (N,K), device arrays or numpy arrays, which are copied to the device.
+            c: (M,N), the result; a numpy array is copied back from the device. Default: a new array of the kind of `a`.
+            stream: the stream of the device arrays. The GEMM is launched on it, and `run` neither waits for it nor
+                checks it.
         Returns:
             c.
         Raises:
-            InvalidValueError, InvalidTypeError: the arrays differ from those that the atoms were made for.
-            DeviceError: there is no device, or a barrier did not complete; the text has the expected and arrived bytes.
+            InvalidValueError, InvalidTypeError: shapes, strides or types of the arrays differ from those of the atoms'
+                tensors.
+            DeviceError: there is no device, or a barrier did not complete; the message has the expected and arrived
+                bytes.
         """
         arrays = {"A": a, "B": b, "C": self._new(a) if c is None else c}
         views = {name: self._view(name, array) for name, array in arrays.items()}
@@ -223,10 +227,13 @@ class GemmKernel:
         return arrays["C"]
 
     def machine_launches(self, args: Sequence[Any]) -> tuple[MachineLaunch, ...]:
-        """Return the launch on the emulated multiprocessor: `run_ptx(kernel, args=(a, b, c))`, with numpy arrays.
+        """Return the launch on the emulated multiprocessor that `run_ptx(kernel, args=(a, b, c))` runs.
+
+        The arguments are numpy arrays.
 
         Raises:
-            InvalidValueError, InvalidTypeError: the arrays differ from those that the atoms were made for.
+            InvalidValueError, InvalidTypeError: shapes, strides or types of the arrays differ from those of the atoms'
+                tensors.
         """
         import numpy as np
 
@@ -245,11 +252,12 @@ class GemmKernel:
     def stage(
         self, a: ArrayLike, b: ArrayLike, tile: tuple[int, int] = (0, 0), k: int = 0, *, backend: str = "emulator"
     ) -> dict[str, Bytes]:
-        """Return the bytes of A's and B's tiles in one stage, just before a warpgroup reads it.
+        """Return the bytes of the tiles of A and B in one stage of shared memory, as a warpgroup reads them.
 
         Args:
-            tile: the tile of C, counted in tiles of a CTA along M and N. k: the step of the main loop.
-            backend: 'emulator', for numpy arrays, or 'cuda', which runs the kernel and copies this stage out.
+            tile: the tile of C, as indices of CTA tiles along M and N. k: the step of the main loop.
+            backend: 'emulator', for numpy arrays, or 'cuda', which runs the kernel on a device and copies the stage
+                out.
         Raises:
             InvalidValueError: the tile, step or backend does not exist, or the arrays do not fit.
             TmaTrap, DeviceError: as the loads do.
@@ -322,7 +330,7 @@ class GemmKernel:
         raise InvalidTypeError(f"C is missing, and a GEMM kernel can't allocate an array like {type(like).__name__}")
 
     def explain(self) -> str:
-        """Describe the tiles, shared memory, barriers, registers and descriptors, and their consequences."""
+        """Describe the kernel's tiles, shared memory, barriers, registers and descriptors, and their consequences."""
         plan = self.plan
         m, n, k = plan.shape
         tiles_m, tiles_n, tiles_k = plan.tiles
@@ -371,7 +379,7 @@ class GemmKernel:
 def _on_device(
     arrays: dict[str, ArrayLike], views: dict[str, ArrayView], device: Device
 ) -> tuple[dict[str, ArrayView], list[DeviceBuffer]]:
-    """Copy host arrays to the device, and return the device arrays and the buffers of host arrays."""
+    """Copy host arrays to the device; return the device arrays, and the buffers of the host arrays."""
     there: dict[str, ArrayView] = {}
     buffers = []
     for name, array in arrays.items():
@@ -392,22 +400,22 @@ def gemm_kernel(
     group: int = 8,
     wait_cycles: int = WAIT_CYCLES,
 ) -> GemmKernel:
-    """Write one kernel for C (M,N) = epilogue(A (M,K) * B (N,K)) from these objects.
+    """Make a kernel for C (M,N) = epilogue(A (M,K) * B (N,K)) from a tiled MMA and three TMA atoms.
 
     The kernel is persistent and warp-specialised. TMA loads fill a ring of stages, wgmma reads them through
     descriptors, and stmatrix and TMA stores write C. If a tile extends past the tensor, loads fill the rest with zeros
-    and stores clip it.
+    and stores omit it.
 
     Args:
-        tiled_mma: a dense wgmma with A and B in shared memory and float32 sums; 1 or 2 warpgroups along M, at most 192
-            accumulators per thread (a tile of 256 x 192).
-        tma_a, tma_b: loads of A (M,K) and B (N,K). The shared layout of each is one stage, canonical for wgmma. If one
-            of them is multicast to 2, two CTAs form a cluster and share that operand.
+        tiled_mma: a dense wgmma with A and B in shared memory and float32 accumulators; 1 or 2 warpgroups along M, at
+            most 192 accumulators per thread (a tile of 256 x 192).
+        tma_a, tma_b: loads of A (M,K) and B (N,K). The shared layout of each is that of one stage, canonical for wgmma.
+            If one of them is a multicast to 2 CTAs, two CTAs form a cluster and share that operand.
         tma_c: the store of C (M,N). Its shared layout is a K-major tile of 64 rows, of bfloat16 or float16.
-        stages: stages of the ring, 2 to 16; default: as many as fit.
-        epilogue: a CUDA C++ expression in `x`, a sum (float).
-        staging: buffers of C's tile for each warpgroup, 1 to 8.
-        group: rows of tiles that are computed together, so that they find B in L2.
+        stages: number of stages of the ring, 2 to 16; default: as many as fit in shared memory.
+        epilogue: a CUDA C++ expression in `x`, an element of A * B (float).
+        staging: number of buffers for a tile of C per warpgroup, 1 to 8.
+        group: number of rows of tiles that are computed together, so that they find B in L2.
         wait_cycles: the longest wait on a barrier, in SM clock cycles.
     Raises:
         InvalidValueError: the objects break rules of `check_gemm`, which runs before the compilation.

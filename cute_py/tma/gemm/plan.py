@@ -1,12 +1,12 @@
-"""Plan a GEMM kernel from its objects: tiles, descriptors, stages and coordinates, or the reasons against it.
+"""Plan a GEMM kernel from a tiled MMA and three TMA atoms: tiles, descriptors, stages and coordinates.
 
     A (M,K) --tma_a--> stages of A --descriptor--> wgmma --accumulators--> stmatrix --> staging --tma_c--> C (M,N)
     B (N,K) --tma_b--> stages of B --descriptor-->
 
-A CTA computes a tile of M by N, with the M of A's tile and the N of B's. Each warpgroup of the tiled MMA computes the
-64 rows of its atom, once or several times. One step of the main loop is one tile of K. It has `k_steps` instructions,
-whose descriptors lie `k_unit` apart. If tma_b is a multicast, two CTAs along M form a cluster and share B. If tma_a is
-a multicast, two CTAs along N share A.
+A CTA computes a tile of M by N, with the M of A's tile and the N of B's tile. Each warpgroup of the tiled MMA computes
+the 64 rows of its atom, once or several times. One step of the main loop is one tile along K. It has `k_steps`
+instructions, whose descriptors are `k_unit` apart. If tma_b is a multicast, two CTAs along M form a cluster and share
+B. If tma_a is a multicast, two CTAs along N form a cluster and share A.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _NAMES: Final = {"A": ("M", "K"), "B": ("N", "K"), "C": ("M", "N")}
 
 @record
 class TileBox:
-    """One TMA instruction of a tile: its first coordinates relative to the tile, and its byte in shared memory."""
+    """One TMA instruction of a tile: its first coordinates, relative to the tile, and its shared-memory byte offset."""
 
     coords: tuple[int, ...]
     place: int
@@ -58,13 +58,14 @@ class TileBox:
 
 @record
 class TileBoxes:
-    """The coordinates of a tile's boxes: the sum of index * step over the two tile modes, plus those of the box.
+    """The boxes of a tile at any position.
+
+    The coordinates of a box are the sum of index * step over the two tile modes, plus the box's own coordinates.
 
     Attributes:
         boxes: the boxes that one CTA issues.
-        steps: the step of each tile mode, in TMA order.
-        shift: the coordinates that a CTA of a cluster adds for its rank if it shares the tile, and the byte offset of
-            its part.
+        steps: the coordinate step of each tile mode, in TMA order.
+        shift: if CTAs of a cluster share the tile, the coordinates and the byte offset that a CTA adds for its rank.
     """
 
     boxes: tuple[TileBox, ...]
@@ -73,7 +74,7 @@ class TileBoxes:
     bytes: int
 
     def of_all(self, ctas: int) -> list[TileBox]:
-        """The boxes of all CTAs that share the tile, in the order of their ranks."""
+        """The boxes of all CTAs that share the tile, in the order of the CTA ranks."""
         return [
             TileBox(
                 tuple(c + rank * s for c, s in zip(box.coords, self.shift.coords, strict=True)),
@@ -86,10 +87,10 @@ class TileBoxes:
 
 @record
 class GemmOperand:
-    """An operand of wgmma in shared memory: its first descriptor without an address, and the distances of the others.
+    """A wgmma operand in shared memory: its first descriptor, without an address, and the steps to the others.
 
-    row_units, k_units: distances in units of 16 bytes. row_units leads from 64 rows of A to the next 64, and k_units
-    from the K of one instruction to the next.
+    row_units, k_units: steps in units of 16 bytes. row_units is the step from 64 rows of A to the next 64 rows, and
+    k_units is the step from one instruction along K to the next.
     """
 
     major: str
@@ -100,7 +101,9 @@ class GemmOperand:
 
 @dataclass(frozen=True, slots=True)
 class GemmPlan:
-    """The numbers of one GEMM kernel. Sizes are in elements unless a name says bytes.
+    """The tiles, stages, descriptors and coordinates of one GEMM kernel.
+
+    Sizes are in elements unless the name says bytes.
 
     >>> import cute_py as cute
     >>> def atom(op, rows, columns, tile):
@@ -143,39 +146,39 @@ class GemmPlan:
 
     @property
     def cluster(self) -> int:
-        """CTAs that share an operand."""
+        """Number of CTAs that share an operand."""
         return max(self.atoms[name].num_multicast for name in "AB")
 
     @property
     def shared_by(self) -> str:
-        """'M' if the CTAs of a cluster lie along M and share B, 'N' if they share A, '' without a cluster."""
+        """'M' if the CTAs of a cluster follow along M and share B, 'N' if they share A, '' without a cluster."""
         return "" if self.cluster == 1 else "M" if self.atoms["B"].num_multicast > 1 else "N"
 
     @property
     def k_steps(self) -> int:
-        """Instructions along K in one stage."""
+        """Number of instructions along K in one stage."""
         return self.tile[2] // int(self.tiled_mma.shape_mnk[2])
 
     @property
     def row_steps(self) -> int:
-        """Instructions along M for one warpgroup."""
+        """Number of instructions along M for one warpgroup."""
         return self.tile[0] // (WARPGROUP_ROWS * self.warpgroups)
 
     @property
     def split_rows(self) -> tuple[str, ...]:
-        """The loaded operands with rows that do not start at a 32-byte sector of the L2 cache."""
+        """The loaded operands whose rows do not all start at a 32-byte sector of the L2 cache."""
         strides = {name: self.atoms[name].request.global_strides for name in "AB"}
         return tuple(name for name, steps in strides.items() if any(step % SECTOR_BYTES for step in steps))
 
     @property
     def c_tile(self) -> tuple[int, int]:
-        """Rows and columns of one tile of tma_c."""
+        """(rows, columns) of one tile of tma_c."""
         rows, columns = (int(n) for n in product_each(self.atoms["C"].tile.shape))
         return rows, columns
 
     @property
     def tiles(self) -> tuple[int, int, int]:
-        """Tiles along M, N and K; the count along M or N is rounded up to full clusters."""
+        """Number of tiles along M, N and K; the count along M or N is rounded up to full clusters."""
         counts = [-(-n // t) for n, t in zip(self.shape, self.tile, strict=True)]
         mode = {"M": 0, "N": 1}.get(self.shared_by)
         if mode is not None:
@@ -184,12 +187,12 @@ class GemmPlan:
 
     @property
     def stage_bytes(self) -> int:
-        """Bytes of A and B together; a full barrier expects them."""
+        """Bytes of A and B in one stage, which its full barrier expects."""
         return self.walks["A"].bytes + self.walks["B"].bytes
 
     @property
     def shared_bytes(self) -> int:
-        """Shared bytes of a block: stages, staging of C, barriers."""
+        """Bytes of shared memory of a block: stages, staging of C, and barriers."""
         return self.stage_bytes * self.stages + self.staging_bytes + BARRIER_ROOM
 
     @property
@@ -203,7 +206,7 @@ class GemmPlan:
 
 
 def most_stages(stage: int, staging: int) -> int:
-    """Count the stages of `stage` bytes that fit into a block beside the staging bytes."""
+    """Return how many stages of `stage` bytes fit in the shared memory of a block beside the staging buffers."""
     return min((MAX_SHARED_BYTES - BARRIER_ROOM - staging) // stage, MAX_STAGES)
 
 
@@ -218,10 +221,10 @@ def _tile(atom: TmaAtom) -> tuple[int, ...]:
 def check_gemm(
     tiled_mma: TiledMma, tma_a: TmaAtom, tma_b: TmaAtom, tma_c: TmaAtom, stages: int | None = None, staging: int = 2
 ) -> list[Diagnostic]:
-    """List every rule that these objects break as one GEMM. If the list is empty, `gemm_kernel` accepts them.
+    """List every rule of `gemm_kernel` that its arguments break. If the list is empty, `gemm_kernel` accepts them.
 
-    The rules are `mma` (a dense wgmma of shared operands with float32 sums), `warpgroups`, `operand_type`, `direction`,
-    `extents`, `tile`, `no_descriptor`, `staging_tile`, `multicast`, `stages`.
+    The rules are `mma` (a dense wgmma of shared operands with float32 accumulators), `warpgroups`, `operand_type`,
+    `direction`, `extents`, `tile`, `no_descriptor`, `staging_tile`, `multicast`, `stages`.
 
     Args:
         As `gemm_kernel`.
@@ -249,7 +252,7 @@ def check_gemm(
 def _arguments(
     tiled_mma: TiledMma, tma_a: TmaAtom, tma_b: TmaAtom, tma_c: TmaAtom, stages: int | None, staging: int
 ) -> tuple[dict[str, TmaAtom], int | None, int]:
-    """Check the types of the arguments; return the atoms by operand, and the two numbers."""
+    """Check the types of the arguments; return the atoms by operand, and the numbers of stages and staging buffers."""
     expect(tiled_mma, TiledMma, "the tiled MMA of a GEMM kernel")
     given = {"A": tma_a, "B": tma_b, "C": tma_c}
     atoms = {name: expect(atom, TmaAtom, f"the TMA atom of {name}") for name, atom in given.items()}
@@ -323,9 +326,9 @@ def _check_tensors(mma: TiledMma, atoms: dict[str, TmaAtom]) -> Iterator[Diagnos
     ):
         if have % unit or (exact and have != unit):
             must = f"be {unit}" if exact else f"be a multiple of {unit}"
-            yield Diagnostic("tile", what, have, "elements", f"{must}, of the tiled MMA")
+            yield Diagnostic("tile", what, have, "elements", f"{must}, the size in the tiled MMA")
     if depth != depth_b:
-        yield Diagnostic("tile", "tile of B along K", depth_b, "elements", f"be {depth}, as A's")
+        yield Diagnostic("tile", "tile of B along K", depth_b, "elements", f"be {depth}, like the tile of A")
     sums = rows * columns // (128 * int(m) // WARPGROUP_ROWS)
     if sums > MOST_SUMS:
         yield Diagnostic("tile", "accumulators", sums, "registers per thread", f"be at most {MOST_SUMS}")
@@ -408,7 +411,7 @@ def _k_major(atom: TmaAtom, rows: int, width: int) -> object:
 
 
 def _walk(atom: TmaAtom) -> TileBoxes:
-    """Return the instructions of one CTA, and the steps from tile to tile."""
+    """Return the boxes that one CTA issues for a tile, and the coordinate steps from tile to tile."""
     work = first_tile(atom)
     rank, per_cta = atom.plan.rank, work.per_tile // atom.num_multicast
     coords = list(work.rows)
@@ -435,11 +438,11 @@ def _walk(atom: TmaAtom) -> TileBoxes:
 
 
 def _operand(mma: TiledMma, name: str, atom: TmaAtom) -> GemmOperand:
-    """Return the descriptor of an operand's first instruction, and the steps to other rows and other K.
+    """Return the descriptor of an operand's first instruction, and the steps along rows and along K.
 
     Raises:
         StaticAssertError: the layout is not canonical.
-        InvalidValueError: the steps are not multiples of one number.
+        InvalidValueError: the instructions do not have a constant step.
     """
     extent = WARPGROUP_ROWS if name == "A" else int(mma.shape_mnk[1])
     k = int(mma.shape_mnk[2])
@@ -460,7 +463,7 @@ def _operand(mma: TiledMma, name: str, atom: TmaAtom) -> GemmOperand:
             same = (one.leading, one.stride, one.swizzle) == (first.leading, first.stride, first.swizzle)
             if not same or one.start != first.start + i * row_units + j * k_units:
                 raise InvalidValueError(
-                    f"the descriptor of rows {i * extent} and K {j * k} does not follow from the first"
+                    f"the descriptor at row {i * extent} and K {j * k} is not the first descriptor moved by whole steps"
                 )
     return GemmOperand(major, first, row_units, k_units)
 
@@ -474,7 +477,7 @@ def plan_gemm(
     staging: int = 2,
     group: int = 8,
 ) -> GemmPlan:
-    """Compute the numbers of a GEMM kernel of these objects. Arguments and errors are those of `gemm_kernel`."""
+    """Compute the plan of a GEMM kernel. Arguments and errors are those of `gemm_kernel`."""
     atoms, stages, staging = _arguments(tiled_mma, tma_a, tma_b, tma_c, stages, staging)
     group = expect_integer(group, "group", 1)
     refuse(InvalidValueError, check_gemm(tiled_mma, tma_a, tma_b, tma_c, stages, staging))

@@ -1,13 +1,14 @@
-"""The text of a GEMM kernel: one CUDA C++ file with the constants of a `GemmPlan`.
+"""Write the source of a GEMM kernel: one CUDA C++ file with the constants of a `GemmPlan`.
 
-Warpgroup 0 releases its registers; one of its threads walks the tiles and keeps the stages full. The other warpgroups
-wait for a stage, issue its wgmma, and free the stage before it, so that the instructions of one stage are always in
-flight. A tile's sums go through stmatrix into staging buffers. TMA stores then write them to C while the next tile is
-multiplied.
+Warpgroup 0 is the producer: it releases registers, and one of its threads walks the tiles and keeps the stages full.
+The other warpgroups wait for a stage, issue its wgmma, and free the stage before it, so that the instructions of one
+stage are always in flight. stmatrix writes the accumulators of a tile to staging buffers. TMA stores then write them to
+C while the warpgroup multiplies the next tile.
 
-If a wait times out, the kernel reports it, and its thread stops waiting from then on. Warpgroups process the rest of
-their tiles with the current contents of the stages, so that threads still meet at their barriers. But they free no more
-stages, so that the producer gives up too. By then every issued load has arrived, and no block ends before its loads.
+If a wait times out, the kernel reports it, and the thread does not wait any more. Warpgroups process the rest of their
+tiles with the current contents of the stages, so that threads still meet at their barriers. They free no more stages,
+however, so that the waits of the producer time out too. By then all issued loads have arrived, so that no block ends
+before its loads.
 """
 
 from __future__ import annotations
@@ -198,7 +199,7 @@ extern "C" __global__ void @CLUSTER_DIMS@__launch_bounds__(THREADS, 1) gemm(
 
 
 def _wrapped(parts: Iterable[str], width: int) -> list[str]:
-    """Arrange parts of a list on lines of at most `width` characters."""
+    """Wrap the items of a list into lines of at most `width` characters."""
     lines, line = [], ""
     for part in parts:
         if line and len(line) + 1 + len(part) > width:
@@ -209,7 +210,7 @@ def _wrapped(parts: Iterable[str], width: int) -> list[str]:
 
 
 def multiply_function(plan: GemmPlan) -> str:
-    """Write the device function around one wgmma: d += A * B by two descriptors; `accumulate` 0 starts from zero."""
+    """Write the device function for one wgmma: d += A * B from two descriptors; `accumulate` 0 starts from zero."""
     atom = plan.tiled_mma.atom
     count = atom.registers["C"][0]
     scales = [1 if atom.template_args.get(f"scale{x}", "One") == "One" else -1 for x in "AB"]
@@ -257,7 +258,10 @@ def _apart(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _places(boxes: Sequence[TileBox], after: int) -> tuple[int, list[list[str]]]:
-    """Return the loop count, and bytes and coordinates of each line: a line per box, or one line in `i` for a grid."""
+    """Return a loop count, and the byte offset and coordinates of each line.
+
+    There is one line per box, or one line in `i` for a regular grid of boxes.
+    """
     rows = [(after + box.place, *box.coords) for box in boxes]
     if len(rows) > MOST_BOXES:
         steps = [_apart(one, before) for before, one in itertools.pairwise(rows)]
@@ -271,7 +275,7 @@ def _places(boxes: Sequence[TileBox], after: int) -> tuple[int, list[list[str]]]
 
 
 def _along(start: int, step: int, outer: int, inner: int) -> str:
-    """Write a number that moves by `step` from box to box, and by `outer` after each `inner` of them."""
+    """Write an expression in `i` that grows by `step` from box to box, and by `outer` after every `inner` boxes."""
     one_mode = outer == step * inner
     moves = [_term("i", step)] if one_mode else [_term(f"i % {inner}", step), _term(f"i / {inner}", outer)]
     return " + ".join(term for term in (str(start) if start else "", *moves) if term)
@@ -311,14 +315,14 @@ def _stores(plan: GemmPlan) -> tuple[list[str], CopyOp]:
 
 
 def multicast_mask(plan: GemmPlan) -> int:
-    """Return the mask of the CTAs that receive a part of a shared operand: all CTAs of the cluster."""
+    """Return the multicast mask of a shared operand: all CTAs of the cluster."""
     along = (1, 2, 1, 1) if plan.shared_by == "M" else (1, 1, 2, 1)
     layout = Layout(tuple(Int(n) for n in along))
     return create_tma_multicast_mask(layout, (0, 0, 0, 0), 1 if plan.shared_by == "M" else 2)
 
 
 def gemm_constants(plan: GemmPlan) -> dict[str, int]:
-    """Return the constants that are folded into the text, by name."""
+    """Return the constants of the source, by name."""
     tiles_m, tiles_n, tiles_k = plan.tiles
     cluster_m, cluster_n = (plan.cluster if plan.shared_by == x else 1 for x in "MN")
     a, b = plan.operands["A"], plan.operands["B"]
@@ -394,7 +398,7 @@ def _header(plan: GemmPlan) -> str:
 
 
 def _constants_text(constants: dict[str, int]) -> str:
-    """Write all 32-bit constants in one enumeration, and the descriptors in another."""
+    """Write the 32-bit constants as one enumeration, and the descriptors as another."""
     small = {name: value for name, value in constants.items() if not name.startswith("DESCRIPTOR")}
     large = {name: value for name, value in constants.items() if name not in small}
     listed = _wrapped((f"{name} = {value}u," for name, value in small.items()), 116)
@@ -403,10 +407,11 @@ def _constants_text(constants: dict[str, int]) -> str:
 
 
 def gemm_source(plan: GemmPlan, epilogue: str, wait_cycles: int) -> KernelSource:
-    """Write the kernel of a plan.
+    """Write the CUDA C++ source of the kernel of a plan.
 
     Args:
-        epilogue: a CUDA C++ expression in `x`, a sum (float). wait_cycles: the longest wait, in SM clock cycles.
+        epilogue: a CUDA C++ expression in `x`, an element of A * B (float). wait_cycles: the longest wait, in SM clock
+            cycles.
     """
     constants = gemm_constants(plan)
     loads, load_ops = _loads(plan)

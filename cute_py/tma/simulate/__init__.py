@@ -1,1 +1,4 @@
-"""Programs of copies and barriers, written in Python. The next minor version removes the names (`cute_py.tma`)."""
+"""Programs of copies and barriers, written in Python.
+
+The public names of this package are deprecated; the next minor version removes them from `cute_py.tma`.
+"""

@@ -1,13 +1,13 @@
-"""Run a program of copies, barriers and fences, and check its order for hangs, traps and races.
+"""Run a program of copies, barriers and fences, and check it for hangs, traps and races.
 
-The next minor version removes `Run`, `diagnose` and `Outcome`: `cute_py.run_ptx` runs and judges kernels.
+The next minor version removes `Run`, `diagnose` and `Outcome`; use `cute_py.run_ptx`, which runs and checks kernels.
 
 On a GPU, a barrier that expects the wrong number of bytes never completes and gives no reason. A tile that is read too
-early is wrong only sometimes. `diagnose(program, ...)` runs a Python function that makes the same calls on a `Run`. It
-returns an `Outcome` (completed, trap, or would hang) with all races that it found.
+early is wrong only sometimes. `diagnose(program, ...)` runs a Python function that makes the calls of the kernel on a
+`Run`. It returns an `Outcome` (completed, trap, or would hang) with all races that it found.
 
-A load is in flight from its issue until a wait has seen the phase of its barrier complete. The program may neither read
-nor write bytes in flight. A store reads its source until the program has waited for its group.
+A load is in flight from its issue until a wait on its barrier phase has returned. The program may neither read nor
+write the bytes that a load in flight writes. A store reads its source until the program has waited for its group.
 
 Stores and reductions do not signal a barrier; they complete bulk async-groups. A thread commits its issued stores as a
 group, and waits until at most N of the newest groups are pending. `wait_group_read` waits only for the reads of shared
@@ -42,7 +42,7 @@ MOST_NAMED: Final = 8
 
 @dataclass(slots=True)
 class Access:
-    """Bytes [start, stop) of shared memory that an instruction reads or writes."""
+    """The bytes [start, stop) of shared memory that an instruction reads or writes."""
 
     name: str
     start: int
@@ -68,7 +68,7 @@ class Race:
 
     @property
     def diagnostic(self) -> Diagnostic:
-        """The broken rule, with the two accesses and the bytes as facts."""
+        """The race as a broken rule, with the two accesses and the bytes as facts."""
         facts: dict[str, object] = {"first": self.first, "second": self.second}
         if self.stop == self.start:
             return Diagnostic("tensor map is", text=self.rule, facts=facts)  # the rule has the reason
@@ -78,10 +78,10 @@ class Race:
 
 @record
 class Outcome:
-    """Outcome of a program. `status` is 'completed', 'trap' or 'would hang'.
+    """The outcome of a program. `status` is 'completed', 'trap' or 'would hang'.
 
-    `scope` counts the events that the run judged, and lists those that it did not. A program that completes without a
-    race is sound within this scope.
+    `scope` counts the events that the run checked, and lists the properties that it did not check. A program that
+    completes without a race is correct within this scope.
 
     >>> from cute_py.tma.emulator import Emulator, GlobalMemory, SharedMemory
     >>> found = diagnose(lambda run: run.wait(run.barrier(0), 0), Emulator(), GlobalMemory(), SharedMemory(64))
@@ -104,7 +104,7 @@ class Outcome:
 
     @property
     def summary(self) -> str:
-        """The program's end and its races as a text, without the scope."""
+        """How the program ended, and its races, as a string without the scope."""
         lines = [self.status]
         if self.status == "trap":
             lines = [f"trap: {self.cuda_error}: {self.cause}"]
@@ -124,7 +124,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Flight(Access):
-    """A load that was issued: the shared bytes that it writes, and the barrier phase that it will signal."""
+    """A load in flight: the shared bytes that it writes, and the barrier phase that it will signal."""
 
     barrier: Mbarrier
     phase: int
@@ -133,7 +133,7 @@ class Flight(Access):
 
 
 class LoadOperands(TypedDict, total=False):
-    """Operands of a load, as for `Emulator.load`, except its map, coordinates, position and barrier."""
+    """The operands of a load as in `Emulator.load`, except tensor map, coordinates, position and barrier."""
 
     mode: str | None
     im2col_offsets: Sequence[int]
@@ -143,12 +143,12 @@ class LoadOperands(TypedDict, total=False):
 
 
 class Run:
-    """The program of one CTA. The methods are the program's instructions, in program order.
+    """The run of a program on one CTA. The program calls the methods, one per instruction, in program order.
 
     Args:
         engine: the TMA engine.
-        gmem, smem: the memories.
-        maps: tensor maps in memory; if given, loads and stores accept the address of a map instead of its bytes.
+        gmem, smem: global and shared memory.
+        maps: tensor maps in memory. If given, loads and stores accept the address of a map instead of its bytes.
         agent: the position of the thread that issues the copies.
         strict: raise `RaceError` at the first race, instead of recording it.
 
@@ -192,13 +192,13 @@ class Run:
     # ---- barriers ----------------------------------------------------------------------------------------------
 
     def barrier(self, offset: int, arrive_count: int = 1, *, name: str | None = None) -> Mbarrier:
-        """mbarrier.init at a shared-memory offset."""
+        """Initialise a barrier at a shared-memory offset (mbarrier.init)."""
         made = init_barrier(self.smem, offset, arrive_count, name=name)
         self._barriers.append(made)
         return made
 
     def wait(self, barrier: Mbarrier, parity: int) -> None:
-        """Wait until the phase of this parity has completed. The loads of that phase are then visible to this thread.
+        """Wait until the phase of this parity has completed. The bytes of its loads are then visible to this thread.
 
         Raises:
             WouldHangError: no issued copy completes the phase.
@@ -231,7 +231,7 @@ class Run:
         cta_group: int = 1,
         gmem_base: int = 0,
     ) -> Flight:
-        """Issue a load without landing it; `land` lands it later. The operands are those of `Emulator.load`."""
+        """Issue a load whose bytes arrive when `land` is called. The operands are those of `Emulator.load`."""
         coords, offset = expect_integers(coords, "coordinates"), _offset(offset)
         expect(barrier, Mbarrier, "barrier")
         name = f"load {self._next()} at {coords}"
@@ -253,7 +253,7 @@ class Run:
         return flight
 
     def land(self, flight: Flight) -> int:
-        """Let the bytes of an issued load arrive, and complete them at its barrier.
+        """Make the bytes of an issued load arrive, and count them at its barrier.
 
         Raises:
             TmaTrap: the load traps.
@@ -272,14 +272,14 @@ class Run:
         barrier: Mbarrier,
         **operands: Unpack[LoadOperands],
     ) -> int:
-        """Issue a load. Its bytes land at once, but the program may rely on them only after a wait."""
+        """Issue a load. Its bytes arrive immediately, but the program may rely on them only after a wait."""
         return self.land(self.issue(descriptor, coords, offset, barrier, **operands))
 
     # ---- ordinary accesses -------------------------------------------------------------------------------------
 
     @contextmanager
     def reading(self, offset: int, nbytes: int, who: str = "a reader") -> Iterator[Bytes]:
-        """Return a context manager that yields the bytes of a stage. They count as being read inside the block."""
+        """Return a context manager that yields the bytes of a stage. Inside its block, they count as being read."""
         span = self._access(offset, nbytes, who)
         self._check_conflict("read before its barrier completed", self.flights, span)
         self._reading.append(span)
@@ -289,12 +289,12 @@ class Run:
             self._reading.remove(span)
 
     def read(self, offset: int, nbytes: int, who: str = "an ordinary read") -> Bytes:
-        """Read shared bytes with ordinary loads, and return a copy."""
+        """Read bytes of shared memory with ordinary loads, and return a copy."""
         with self.reading(offset, nbytes, who) as view:
             return view.copy()
 
     def write(self, offset: int, data: Bytes, who: str = "an ordinary write") -> None:
-        """Write shared bytes with ordinary stores."""
+        """Write bytes of shared memory with ordinary stores."""
         data = as_bytes(data, "data", writable=False)
         span = self._access(offset, len(data), who)
         self._check_conflict("written while a load is in flight", self.flights, span)
@@ -303,7 +303,7 @@ class Run:
         self._ordinary.append(span)
 
     def fence_proxy_async(self) -> None:
-        """fence.proxy.async: make earlier ordinary writes visible to bulk copies."""
+        """Make earlier ordinary writes visible to bulk copies (fence.proxy.async)."""
         self._ordinary = []
 
     # ---- stores ------------------------------------------------------------------------------------------------
@@ -318,7 +318,7 @@ class Run:
         mode: str | None = None,
         gmem_base: int = 0,
     ) -> int:
-        """Issue a store, or a reduction `op`. It joins the open bulk group."""
+        """Issue a store, or the reduction `op`. It joins the open bulk group."""
         coords, offset = expect_integers(coords, "coordinates"), _offset(offset)
         kind = None if op is None else reduction(op)
         name = f"{kind or 'store'} {self._next()} at {coords}"
@@ -333,20 +333,26 @@ class Run:
         return self.engine.reduce(kind, *one, mode=mode, smem_offset=offset, gmem_base=gmem_base)
 
     def commit_group(self) -> None:
-        """cp.async.bulk.commit_group; the group may be empty."""
+        """Commit the open bulk group, which may be empty (cp.async.bulk.commit_group)."""
         self.groups.append([])
 
     def wait_group_read(self, newest: int = 0) -> None:
-        """cp.async.bulk.wait_group.read N: wait until all committed groups but the `newest` have read their source."""
+        """Wait until all committed groups but the `newest` have read their source (cp.async.bulk.wait_group.read)."""
         kept = len(self.groups) - 1 - expect_integer(newest, "wait_group", 0, unit="groups")
         del self.groups[: max(kept, 0)]
 
     def wait_group(self, newest: int = 0) -> None:
-        """cp.async.bulk.wait_group N: as `wait_group_read` for shared-memory races; the emulator writes at once."""
+        """Wait until all committed groups but the `newest` are complete (cp.async.bulk.wait_group).
+
+        For races in shared memory, this is `wait_group_read`, because the emulator writes global memory immediately.
+        """
         self.wait_group_read(newest)
 
     def exit(self) -> None:
-        """End the CTA. Its shared memory is released, so every store must have read it and every load have landed."""
+        """End the CTA.
+
+        This releases its shared memory, so all stores must have read it and all loads must have landed.
+        """
         unread = [Race("exit before the group was read", op.start, op.stop, op.name, "exit") for op in self._unread()]
         flying = [Race("exit before the load was waited for", f.start, f.stop, f.name, "exit") for f in self.flights]
         for race in unread + flying:
@@ -354,13 +360,13 @@ class Run:
                 self._note(race)
 
     def _unread(self) -> list[Access]:
-        """Sources that stores may still read."""
+        """Return the shared-memory accesses of stores that may still read their source."""
         return list(itertools.chain(*self.groups))
 
     # ---- how it ends -------------------------------------------------------------------------------------------
 
     def _scope(self, left: str = "", stuck: Mbarrier | None = None) -> Scope:
-        """Return the scope so far: events that were judged, and events that were not."""
+        """Return the scope of the run so far: events that were checked, and properties that were not."""
         judged = [counted(count, noun) for noun, count in sorted(self._judged.items())]
         open_ = [b for b in self._barriers if b is not stuck and (b.tx_count or b.pending != b.arrive_count)]
         not_judged = [left] if left else []
@@ -387,7 +393,7 @@ class Run:
         mode: str | None,
         offsets: Sequence[int] = (),
     ) -> tuple[Descriptor, Access]:
-        """Return the tensor map that the engine sees, and the shared bytes that a copy touches."""
+        """Return the tensor map that the engine sees, and the access of a copy to shared memory."""
         if isinstance(descriptor, int):
             if self.maps is None:
                 raise InvalidTypeError(
@@ -402,14 +408,14 @@ class Run:
         return descriptor, Access(name, offset, offset + row_image(shape, rows, self.smem.base + offset).extent)
 
     def _access(self, offset: int, nbytes: int, who: str) -> Access:
-        """Return the bytes of shared memory that an ordinary access touches."""
+        """Return the shared-memory access of an ordinary load or store."""
         size = len(self.smem)
         start = expect_integer(offset, "the offset in shared memory", 0, size, "bytes")
         count = expect_integer(nbytes, "the size of an access to shared memory", 0, size - start, "bytes")
         return Access(expect(who, str, "who"), start, start + count)
 
     def _check_conflict(self, rule: str, others: Sequence[Access], this: Access) -> None:
-        """Record a race with each other access that shares bytes."""
+        """Record a race for each other access that shares bytes with this access."""
         for other in others:
             low, high = max(this.start, other.start), min(this.stop, other.stop)
             if low < high:
@@ -431,7 +437,7 @@ def completed(run: Run) -> Outcome:
 
 
 def trapped(run: Run, trap: TmaTrap) -> Outcome:
-    """Return the outcome of a program that ended with the trap of a copy."""
+    """Return the outcome of a program that ended because a copy trapped."""
     left = "the rest of the program, which the trap ended"
     return Outcome("trap", tuple(run.races), trap.cause, trap.cuda_error, scope=run._scope(left))
 
@@ -463,8 +469,8 @@ def diagnose(
     """Run `program` and return how it ends.
 
     Args:
-        program: a function that takes a `Run` and makes its calls on it.
-        maps: tensor maps in memory, if the program names them by address.
+        program: a function that takes a `Run` and calls its methods.
+        maps: tensor maps in memory, if the program passes them by address.
 
     >>> from cute_py.tma.emulator.emulator import Emulator
     >>> from cute_py.tma.emulator.memory import GlobalMemory, SharedMemory

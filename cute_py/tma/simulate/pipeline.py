@@ -1,11 +1,12 @@
-"""Simulate a producer and a consumer with a ring of stages, tick by tick.
+"""Simulate a producer and a consumer that share a ring of stages, tick by tick.
 
-The next minor version removes `Ring`, `RingLoad` and `RingStore`: `cute_py.run_ptx` runs a kernel with its ring.
+The next minor version removes `Ring`, `RingLoad` and `RingStore`; use `cute_py.run_ptx`, which runs a kernel with its
+ring.
 
 The producer waits until a stage is empty, expects the bytes of the loads, and issues the loads of iteration i into
-stage i mod D. They land `load_ticks` later. The consumer waits for the full barrier, works on the stage, stores it if
-the ring has a store, and arrives at the empty barrier. The consumer waits with parity (i / D) & 1. The producer waits
-with the inverted parity, so that the first pass finds every stage empty.
+stage i mod D. The bytes arrive `load_ticks` later. The consumer waits for the full barrier, works on the stage, stores
+it if the ring has a store, and arrives at the empty barrier. The consumer waits with parity (i / D) & 1. The producer
+waits with the opposite parity, so that the first pass finds every stage empty.
 
     stage 0  LLLLCC.LLLLCC.    . empty   L loading   F full
     stage 1  .LLLLFCC.LLLLC    C consumed   S stored
@@ -50,12 +51,12 @@ EMPTY, LOADING, FULL, CONSUMING, STORING = ".", "L", "F", "C", "S"
 
 @dataclass(frozen=True, slots=True)
 class RingLoad:
-    """One operand that every iteration loads: its descriptor, its coordinates by iteration, its offset in the stage.
+    """One operand that every iteration loads: descriptor, coordinates per iteration, and offset in the stage.
 
     Raises:
         InvalidTypeError: the descriptor is neither bytes nor a decoded tensor map, or the coordinates are not rows of
             integers.
-        InvalidValueError: the offset lies beyond shared memory.
+        InvalidValueError: the offset is beyond shared memory.
 
     >>> from cute_py.tma.descriptor.request import TensorMapTiled
     >>> RingLoad(TensorMapTiled("int32", 4096, (4096,), (), (128,)), [(0,), (128,)]).coords
@@ -76,7 +77,7 @@ class RingLoad:
 
 @dataclass(frozen=True, slots=True)
 class RingStore:
-    """The store of every iteration from its stage. It raises the errors of `RingLoad`.
+    """The store that every iteration makes from its stage. It raises the errors of `RingLoad`.
 
     >>> from cute_py.tma.descriptor.request import TensorMapTiled
     >>> RingStore(TensorMapTiled("int32", 4096, (4096,), (), (128,)), [(0,), (128,)]).coords
@@ -108,7 +109,7 @@ def _require_rows(copy: RingLoad | RingStore, what: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TimelineEvent:
-    """An event of a stage."""
+    """One event of a stage, at one tick."""
 
     tick: int
     stage: int
@@ -121,7 +122,7 @@ class TimelineEvent:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The run of a ring: its events, the state of every stage at every tick, and its end."""
+    """The result of a simulation: the events, the state of every stage at every tick, and how the run ended."""
 
     depth: int
     events: tuple[TimelineEvent, ...]
@@ -131,7 +132,7 @@ class Timeline:
 
     @property
     def ticks(self) -> int:
-        """Number of ticks."""
+        """Number of ticks of the simulation."""
         return len(self.states[0]) if self.states else 0
 
     def __repr__(self) -> str:
@@ -156,16 +157,19 @@ class Ring:
 
     Args:
         engine: the TMA engine.
-        gmem, smem: the memories. Stages start at byte 0 of shared memory, and the barriers follow the last stage.
-        loads: loads of every iteration; the barrier expects the bytes of all loads together.
+        gmem, smem: global and shared memory. Stages start at byte 0 of shared memory, and the barriers follow the last
+            stage.
+        loads: the loads of every iteration; the full barrier expects the bytes of all of them.
         depth: number of stages.
-        store: the store of every iteration, if there is one.
-        stage_bytes: bytes from one stage to the next. None: as many as the loads need, rounded up to 1024.
+        store: the store of every iteration; None if there is none.
+        stage_bytes: bytes from one stage to the next. None: as many as the loads need, rounded up to a multiple of
+            1024.
         expect_bytes: bytes that the producer announces. None: the correct number.
-        consume: a function that is called with the stage's bytes and the iteration. It may change the bytes; a proxy
-            fence then follows.
+        consume: a function that is called with the bytes of the stage and the index of the iteration. If it changes the
+            bytes, a proxy fence follows.
     Raises:
-        InvalidValueError: no stage or no load is given, the lists differ in length, or shared memory is too small.
+        InvalidValueError: there is no stage or no load, the lists of coordinates differ in length, or shared memory is
+            too small.
 
     >>> from cute_py.tma.descriptor.request import TensorMapTiled
     >>> from cute_py.tma.emulator.emulator import Emulator
@@ -240,19 +244,20 @@ class Ring:
         return f"<ring of {counted(self.depth, 'stage')}, {counted(self.iterations, 'iteration')}>"
 
     def simulate(self, *, load_ticks: int = 4, consume_ticks: int = 2, store_ticks: int = 2) -> Timeline:
-        """Run all iterations.
+        """Simulate all iterations.
 
         Args:
-            load_ticks, consume_ticks, store_ticks: the ticks that each takes, 1 to 10,000.
+            load_ticks, consume_ticks, store_ticks: the ticks that a load, the consumer's work and a store take, 1 to
+                10,000.
         Returns:
-            the timeline. The ring hangs if neither actor can proceed and no load is in flight.
+            the timeline. The ring hangs if neither producer nor consumer can proceed and no load is in flight.
         """
         ticks = {"load_ticks": load_ticks, "consume_ticks": consume_ticks, "store_ticks": store_ticks}
         return _Simulation(self, *[expect_integer(n, name, 1, MAX_TICKS, "ticks") for name, n in ticks.items()]).run()
 
 
 class _Simulation:
-    """The two actors of a ring and the clock."""
+    """The state of a simulation: producer, consumer and clock."""
 
     def __init__(self, ring: Ring, load_ticks: int, consume_ticks: int, store_ticks: int) -> None:
         self.ring, self.stages = ring, ring._stages
@@ -265,13 +270,13 @@ class _Simulation:
         self.phase = "wait"
 
     def note(self, iteration: int, what: str, state: str) -> None:
-        """Record an event of a stage, and its new state."""
+        """Record an event of a stage, and the new state of the stage."""
         stage = iteration % self.ring.depth
         self.events.append(TimelineEvent(self.tick, stage, iteration, what))
         self.stages[stage].state = state
 
     def land(self) -> bool:
-        """Land the loads whose time has come."""
+        """Let the loads arrive that are due at this tick."""
         flying = len(self.flying)
         while self.flying and self.flying[0][0] <= self.tick:
             _, iteration, flight = self.flying.pop(0)

@@ -250,7 +250,8 @@ def test_an_updated_descriptor_makes_an_atom() -> None:
             assert apply_update(nested.descriptor, update).shape[axis] == update.value
             continue
         with pytest.raises(
-            TmaBuildError, match=f"UPDATE_DIM needs an axis that is one mode of the tensor; axis {axis} is 2 "
+            TmaBuildError,
+            match=f"UPDATE_DIM needs an axis that is one mode of the tensor; axis {axis} combines 2 modes ",
         ) as refusal:
             apply_update(nested.descriptor, update)
         assert "a tensor in which this axis is one mode" in str(refusal.value)

@@ -210,11 +210,11 @@ def test_stores_and_reductions_take_the_arguments_of_a_load() -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"im2col_offsets": (0, 0)}, "store has no operand for im2col offsets; only loads do"),
-        ({"barrier": Mbarrier(1)}, "store has no operand for a barrier; only loads do"),
+        ({"im2col_offsets": (0, 0)}, "store has no operand for im2col offsets; only loads have one"),
+        ({"barrier": Mbarrier(1)}, "store has no operand for a barrier; only loads have one"),
         (
             {"barrier": 8, "multicast_mask": 1},
-            "store has no operand for a barrier and a multicast mask; only loads do",
+            "store has no operand for a barrier and a multicast mask; only loads have one",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Find unordered accesses: compare the last accesses to each byte with the clocks of each warp.
+"""Find unordered accesses: compare the last accesses to each byte with the vector clock of each warp.
 
 clocks            vector clocks of warps, and of asynchronous work
 synchronisation   the events that move them: barriers, mbarriers, fences, groups, strong accesses

@@ -1,4 +1,4 @@
-"""Happens-before between warps: vector clocks, in arrays for all warps that run together.
+"""Vector clocks, which define what happens before what, in arrays for all warps that run together.
 
 An agent is a warp, or asynchronous work that one kind of wait completes. The agents of a cluster of W warps:
 
@@ -12,10 +12,10 @@ An agent is a warp, or asynchronous work that one kind of wait completes. The ag
 
 `known[cluster, warp, 0, agent]` is the latest time of an agent that happens before the warp's next action. `[.., 1,
 ..]` is the same for accesses that a proxy fence has made visible to the asynchronous proxy. A warp knows its own
-actions without a clock. The lanes of a warp are one agent here; `met` has the time at which they met last (see
+actions without a clock. The lanes of a warp are one agent here; `met` is the time at which they last synchronised (see
 `lanes`).
 
-`far` extends this to the agents of other clusters. It exists from the first synchronisation through global memory on.
+`far` extends this to the agents of other clusters. It is created at the first synchronisation through global memory.
 Source: PTX ISA 9.0, memory consistency model: release and acquire patterns, synchronisation, proxies.
 """
 
@@ -41,7 +41,10 @@ FIRST_BARRIERS: Final = 8
 
 @dataclass(slots=True)
 class Released:
-    """Clocks that arrivals have released: joined clocks of one cluster, clocks of other clusters, and the waiters."""
+    """The clocks that arrivals at a synchronisation point have released.
+
+    near: joined clocks of one cluster. far: clocks of other clusters. waiters: the frames that wait there.
+    """
 
     near: Array
     far: Array | None = None
@@ -78,14 +81,14 @@ class Clocks:
     # ---- who ---------------------------------------------------------------------------------------------------------
 
     def rows(self, f: Frame) -> tuple[Array, Array]:
-        """Cluster of each warp of a frame, and the warp's number in the cluster."""
+        """The cluster of each warp of a frame, and the warp's index in the cluster."""
         found = f.cache.get("clock rows")
         if found is None:
             found = f.cache["clock rows"] = (f.warps // self.warps, f.warps % self.warps)
         return found
 
     def ctas_of(self, f: Frame) -> slice | Array:
-        """Index of the CTAs of a frame: a slice, or an array of their numbers."""
+        """The indices of the CTAs of a frame, as a slice or an array."""
         found: slice | Array | None = f.cache.get("index of ctas")
         if found is None:
             ctas = [cta for cta, _ in f.parts]
@@ -94,7 +97,7 @@ class Clocks:
         return found
 
     def barrier_column(self, place: int) -> tuple[int, int]:
-        """Cluster and column of the mbarrier at a place."""
+        """The cluster and the clock column of the mbarrier at an offset."""
         cluster = place // self.m.shared_stride // self.m.cluster_size
         held = self.barriers[cluster]
         column = held.get(place)
@@ -113,36 +116,36 @@ class Clocks:
         self.columns += more
 
     def empty(self) -> Released:
-        """A meeting without any arrival."""
+        """Return a synchronisation point without any arrival."""
         return Released(np.zeros((2, self.columns), np.int32))
 
     # ---- release and acquire -----------------------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Advance the time, so that later actions follow the released ones."""
+        """Advance the time, so that later actions are distinguished from the released ones."""
         if self.now < MAX_TIME:
             self.now += 1
 
     def lanes_met(self, warps: Any) -> None:
-        """Record that the lanes of these warps have met: their accesses up to now are in order."""
+        """Record that the lanes of these warps have synchronised: their accesses up to now are in order."""
         self.met[warps] = self.now
         self.tick()
 
     def _know_themselves(self, f: Frame) -> tuple[Array, Array]:
-        """Let the warps of a frame know their own actions up to now, and return their rows."""
+        """Add to the clocks of a frame's warps their own actions up to now, and return their rows."""
         cluster, row = self.rows(f)
         self.known[cluster, row, 0, row] = self.now
         return cluster, row
 
     def publish(self, f: Frame) -> Array:
-        """The clocks (k, 2, columns) of the warps of a frame, including their own actions."""
+        """Return the clocks (k, 2, columns) of the warps of a frame, including their own actions."""
         found: Array = self.known[self._know_themselves(f)]
         return found
 
     def release(self, f: Frame, into: Released, *, fenced: bool = False) -> None:
-        """Add the knowledge of a frame's warps to a meeting.
+        """Release the clocks of a frame's warps into a synchronisation point.
 
-        fenced: only their knowledge at the last fence.
+        fenced: whether to release only the clocks at the last fence.
         """
         clocks = self.publish(f)
         cluster, row = self.rows(f)
@@ -157,7 +160,7 @@ class Clocks:
             into.far = mine if into.far is None else np.maximum(into.far, mine)
 
     def acquire(self, f: Frame, held: Released) -> None:
-        """The warps of a frame acquire the knowledge of a meeting."""
+        """Acquire the clocks of a synchronisation point for the warps of a frame."""
         cluster, row = self.rows(f)
         width = len(held.near[0])
         if len(row) == 1:
@@ -171,12 +174,14 @@ class Clocks:
         self.lanes_met(f.warps)
 
     def learn(self, f: Frame, column: Any, time: int) -> None:
-        """Let the warps of a frame know an agent up to a time. column: one, or one for each warp."""
+        """Record that the warps of a frame know an agent up to a time. column: the agent's column, or one for each
+        warp.
+        """
         cluster, row = self.rows(f)
         self.known[cluster, row, 0, column] = np.maximum(self.known[cluster, row, 0, column], time)
 
     def all_met(self, f: Frame) -> None:
-        """Join the knowledge of all warps of each CTA of a frame."""
+        """Join the clocks of all warps of each CTA of a frame."""
         self._know_themselves(f)
         each = self.known.reshape(self.m.ctas, self.per_cta, 2, self.columns)
         chosen = self.ctas_of(f)
@@ -194,7 +199,7 @@ class Clocks:
         self.floor[ctas] = self.now if time is None else time
 
     def fence(self, f: Frame) -> None:
-        """A fence of the generic proxy: a later relaxed arrival releases the present knowledge."""
+        """Record a fence of the generic proxy, so that later relaxed arrivals release the clocks of this moment."""
         clocks = self.publish(f)
         if self.fences is None:
             self.fences = np.zeros_like(self.known)
@@ -211,7 +216,7 @@ class Clocks:
     # ---- between clusters --------------------------------------------------------------------------------------------
 
     def far_row(self, f: Frame) -> Array:
-        """The clock (agents of all clusters,) that a frame's warps release through global memory."""
+        """Return the clock (agents of all clusters,) that a frame's warps release through global memory."""
         width = self.clusters * self.fixed
         found = np.zeros(width, np.int32) if self.far is None else self.far[f.warps].max(axis=0)
         cluster, row = self._know_themselves(f)
@@ -226,7 +231,7 @@ class Clocks:
         return found
 
     def far_acquire(self, f: Frame, clock: Array) -> None:
-        """The warps of a frame acquire a clock of `far_row`."""
+        """Acquire a clock that `far_row` returned, for the warps of a frame."""
         if self.far is None:
             if self.far_given_up or len(clock) * self.m.count // LANES > MAX_FAR:
                 self.far_given_up = True

@@ -1,10 +1,10 @@
-"""Races between lanes of one warp: lanes are independent threads, and only synchronisation orders them.
+"""Find races between lanes of one warp: lanes are independent threads, and only synchronisation orders their accesses.
 
-The clocks treat a warp as one agent. To distinguish its lanes, each granule stores the lane of an access beside its key
-(`Shadow.writers`, `Shadow.readers`). The clocks store the time at which the lanes met last, by bar.warp.sync or by any
-barrier, phase or strong access that the warp has acquired. If another lane has accessed a granule since then, nothing
-orders that access and this one. shfl.sync, vote.sync and ldmatrix make lanes wait for each other, but they do not order
-memory.
+The clocks treat a warp as one agent. To distinguish its lanes, each granule (see `shadow`) stores the lane of an access
+beside its key, in `Shadow.writers` and `Shadow.readers`. The clocks store the time at which the lanes last
+synchronised, by bar.warp.sync or by any barrier, phase or strong access that the warp has acquired. If another lane has
+accessed a granule since then, nothing orders that access and the present access. shfl.sync, vote.sync and ldmatrix make
+lanes wait for each other, but they do not order memory.
 
 If two lanes write different values to one address in the same instruction, either value may remain.
 
@@ -39,7 +39,9 @@ _TOGETHER: Final = ("ldmatrix", "stmatrix", "wmma")
 
 
 def lanes_of(f: Frame, site: Site, count: int) -> Array | int:
-    """(n * count,) lanes of the granules that a frame's threads touch, or one number if it is the same for all."""
+    """The lane (n * count,) for each granule that a frame's threads access, or a single value that stands for all
+    lanes.
+    """
     if site.name in _TOGETHER:
         return WHOLE_WARP
     found = f.cache.get(("granule lanes", count))
@@ -49,10 +51,10 @@ def lanes_of(f: Frame, site: Site, count: int) -> Array | int:
 
 
 class LaneJudge:
-    """Judges accesses of lanes of one warp, for the judge of memory.
+    """Judges accesses by the lanes of one warp, for `MemoryJudge`.
 
     Args:
-        where: a shadow and a granule -> the array and the offset, for texts.
+        where: function that returns the array and the offset of a granule in a shadow, for texts.
     """
 
     def __init__(self, reports: Reports, where: Callable[[Shadow, int], tuple[Array, int]]) -> None:
@@ -60,7 +62,7 @@ class LaneJudge:
 
     @staticmethod
     def recent(f: Frame, keys: Array, clocks: Clocks) -> bool:
-        """Whether one of these keys may belong to an access since the lanes of a frame's warps met."""
+        """Whether any of these keys may be of an access after the lanes of a frame's warps last synchronised."""
         warps = f.warps
         met = int(clocks.met[warps[0]]) if len(warps) == 1 else int(clocks.met[warps].min())
         return int((keys & TIMES).max()) >= met + 1 << TIME
@@ -69,11 +71,12 @@ class LaneJudge:
         self, f: Frame, site: Site, shadow: Shadow, clocks: Clocks, at: Array, before: Array, places: Array, own: Array,
         what: str, same: Same | None,
     ) -> None:  # fmt: skip
-        """Find accesses of another lane since the lanes met.
+        """Find accesses by another lane since the lanes last synchronised.
 
-        at: (n * count,) granules of this access. before: (n * count,) keys of writes, or (n * count, slots) of reads.
-        places: flat indices into `before` of keys of the warp that accesses the granule now. own: the keys of this
-        access at these places. same: for a write, whether it leaves the value unchanged.
+        at: granules (n * count,) of the present access. before: keys of earlier writes (n * count,), or of earlier
+        reads (n * count, slots). places: flat indices into `before` of the keys that belong to the accessing warp
+        itself. own: keys of the present access at these indices. same: for a write, finds the granules whose value
+        stays unchanged.
         """
         found = before.reshape(-1)[places]
         slots = 1 if before.ndim == 1 else before.shape[1]
@@ -121,7 +124,7 @@ class LaneJudge:
         )  # fmt: skip
 
     def together(self, f: Frame, site: Site, shadow: Shadow, at: Array, keys: Array, same: Same) -> None:
-        """Report lanes of a warp that write different values to one place in one instruction."""
+        """Report lanes of a warp that write different values to the same granule in one instruction."""
         lanes = lanes_of(f, site, same.count)
         if isinstance(lanes, int):
             return

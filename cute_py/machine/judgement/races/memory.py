@@ -1,8 +1,8 @@
-"""Races, and reads of memory that was never written: compare accesses with the clocks of their warps.
+"""Find races, and reads of memory that was never written: compare accesses with the clocks of their warps.
 
-Each access reads the keys of the granules that it touches (`shadow`), and checks with the clocks (`clocks`) that the
-earlier accesses happen before it. After a barrier one comparison shows that all accesses of an instruction are in
-order; only the others are examined in detail.
+For each access, the judge reads the keys of the granules that the access touches (see `shadow`), and checks with the
+clocks (see `clocks`) that the earlier accesses happen before it. After a barrier, a single comparison shows that all
+accesses of an instruction are in order; accesses that fail it are examined in detail.
 
 Not judged: local memory, very large arrays, and later overwrites of global memory that a copy reads.
 """
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from cute_py.machine.code import RESERVED, RESERVED_BYTES
 from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer, Touched
 from cute_py.machine.judgement.races.clocks import MAX_TIME
 from cute_py.machine.judgement.races.lanes import LaneJudge, lanes_of
@@ -51,10 +52,10 @@ SHARED_SHIFT: Final = 3
 
 
 class MemoryJudge(Observer):
-    """Judges accesses to shared and global memory of one run.
+    """Judges accesses to the shared and global memory of one run.
 
     Args:
-        keeper: has the clocks of the wave that runs; it gets each event first.
+        keeper: keeps the clocks of the current wave; it must get each event before this judge.
     """
 
     active = True
@@ -105,7 +106,7 @@ class MemoryJudge(Observer):
         """Warp -> time of the last bulk store that reads its CTA's shared memory, and who issued it."""
 
     def shadow_of(self, array: Array) -> Shadow | None:
-        """The shadow of an array of bytes; None if the array is not judged."""
+        """Return the shadow of an array of bytes; None if the array is not judged."""
         key = id(array)
         if key not in self.known:
             self.held.append(array)  # its key stays its own
@@ -116,11 +117,11 @@ class MemoryJudge(Observer):
         return self.known[key]
 
     def _leave_out(self, array: Array) -> None:
-        """Note that races in an array are not judged."""
+        """Record that races in an array are not judged."""
         self.m.totals.unjudged[f"races in a memory of {len(array)} bytes, which is too large to follow"] = None
 
     def _shadow(self, array: Array, nbytes: int) -> Shadow | None:
-        """The shadow of an array, with granules of at most `nbytes` bytes; None if the array is not judged."""
+        """Return the shadow of an array, with granules of at most `nbytes` bytes; None if the array is not judged."""
         shadow = self.known[id(array)] if id(array) in self.known else self.shadow_of(array)
         if shadow is None or nbytes >= 1 << shadow.shift:
             return shadow
@@ -137,7 +138,7 @@ class MemoryJudge(Observer):
     # ---- keys --------------------------------------------------------------------------------------------------------
 
     def _keys(self, f: Frame, site: Site, count: int, strong: bool) -> Array:
-        """(n * count,) keys of the present accesses of a frame's threads."""
+        """The keys (n * count,) of the present accesses of a frame's threads."""
         base = f.cache.get(("keys", count))
         if base is None:
             warps = f.threads // LANES
@@ -151,7 +152,10 @@ class MemoryJudge(Observer):
         return min(site.number, SITE_BITS)
 
     def _slots(self, f: Frame, shadow: Shadow, count: int) -> Array:
-        """(n * count,) first slots of a frame's warps in the reads of a shadow."""
+        """Return the flat index of the first granule of each thread's slot in the reads of a shadow: (n * count,).
+
+        All threads of a warp share a slot.
+        """
         granules = len(shadow.writes)
         found = f.cache.get(("slots", count, shadow.slots, granules))
         if found is None:
@@ -162,7 +166,7 @@ class MemoryJudge(Observer):
         return found
 
     def _limit(self, f: Frame, keys: Array) -> int:
-        """The limit below which keys are in order for all threads of a frame, in their CTA's shared memory."""
+        """The limit below which the keys of a CTA's shared memory are in order for all threads of a frame."""
         clocks = self.clocks
         if self.clustered and int(keys.max()) >= CAREFUL:
             return 1
@@ -170,7 +174,7 @@ class MemoryJudge(Observer):
         return int(floor) + 1 << TIME
 
     def _reach(self, f: Frame, offsets: Array, keys: Array, count: int) -> Array:
-        """Mark keys of accesses to another CTA's shared memory as careful, and keep them until that CTA exits."""
+        """Mark accesses to another CTA's shared memory as careful (see `shadow`); keep them until that CTA exits."""
         owner = offsets // self.m.shared_stride
         far = owner != f.ctas
         if not far.any():
@@ -185,7 +189,7 @@ class MemoryJudge(Observer):
     # ---- accesses of threads -----------------------------------------------------------------------------------------
 
     def read(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
-        """Threads read: the last write of the bytes must happen before."""
+        """Check that the last write of each byte happens before a read, and record the read."""
         shadow = self._shadow(array, nbytes)
         if shadow is None:
             return
@@ -217,7 +221,7 @@ class MemoryJudge(Observer):
     def wrote(
         self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder, values: Any = None
     ) -> None:
-        """Threads write: the last accesses to the bytes must happen before."""
+        """Check that the last accesses to each byte happen before a write, and record the write."""
         shadow = self._shadow(array, nbytes)
         if shadow is None:
             return
@@ -235,7 +239,7 @@ class MemoryJudge(Observer):
                 self.lanes.together(f, site, shadow, at, keys, same)
 
     def updated(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
-        """Threads update atomically: only ordinary accesses to the bytes must happen before."""
+        """Check that earlier non-atomic accesses to each byte happen before an atomic operation, and record it."""
         shadow = self._shadow(array, nbytes)
         if shadow is None:
             return
@@ -276,7 +280,9 @@ class MemoryJudge(Observer):
         self, f: Frame, site: Site, shadow: Shadow, at: Array, before: Array, keys: Array, what: str, same: Any = None,
         limit: int = 1,
     ) -> None:  # fmt: skip
-        """Find keys that do not happen before. before: (n,), or (n, slots) of reads. limit: least key that may not."""
+        """Report earlier accesses that do not happen before. before: their keys, (n,) or (n, slots) of reads. limit:
+        lowest key to examine.
+        """
         if int(keys[0]) & 1:
             if self.narrow:
                 self._scopes(f, site, shadow, at, before, keys if before.ndim == 1 else keys[:, None])
@@ -311,7 +317,7 @@ class MemoryJudge(Observer):
             self._report(f, site, shadow, int(at[lane[one]]), int(found[one]), int(own[one]), what, before.ndim > 1)
 
     def _scopes(self, f: Frame, site: Site, shadow: Shadow, at: Array, before: Array, mine: Array) -> None:
-        """Report strong accesses of two CTAs if one of them has the scope .cta."""
+        """Report strong accesses of two different CTAs if one of the accesses has the scope .cta."""
         if before.ndim > 1:
             return
         number = before >> SITE & SITE_BITS
@@ -326,7 +332,7 @@ class MemoryJudge(Observer):
             self.reports.scope(f, site, self.clocks, (array, int(at[one]) << shadow.shift), int(before[one]))
 
     def _late(self, found: Array, cluster: Any, row: Any) -> Array:
-        """Flags of keys that the warps (cluster, row) do not know; a warp knows its own actions."""
+        """Flags of the keys that the warps (cluster, row) do not know; a warp knows its own actions."""
         clocks = self.clocks
         theirs = (found >> CLUSTER & CLUSTER_BITS) - self.first_cluster
         column = found >> COLUMN & COLUMN_BITS
@@ -351,7 +357,14 @@ class MemoryJudge(Observer):
         return found
 
     def _never_written(self, f: Frame, site: Site, at: Array, before: Array, count: int) -> None:
-        place = int(np.flatnonzero(before == 0)[0])
+        bad = before == 0
+        start = self.reports.code.shared_offsets.get(RESERVED)
+        if start is not None:  # a system prepares the memory that it reserves
+            inside = self._address(at) % self.m.shared_stride
+            bad &= (inside < start) | (inside >= start + RESERVED_BYTES)
+            if not bad.any():
+                return
+        place = int(np.flatnonzero(bad)[0])
         thread = int(f.threads[place // count]) if len(before) == f.n * count else int(f.threads[0])
         self.reports.never_written(f, site, thread, self._address(int(at[place])))
 
@@ -364,7 +377,7 @@ class MemoryJudge(Observer):
                 self.reports.barrier_overwritten(f, site, byte // 8 * 8)
 
     def _together(self, f: Frame, site: Site, shadow: Shadow, at: Array, keys: Array, same: Same) -> None:
-        """Report warps that write to one place in one instruction."""
+        """Report warps that write different values to the same granule in one instruction."""
         left = shadow.writes[at]
         lost = (left ^ keys) & AGENT != 0
         if not lost.any():
@@ -372,7 +385,7 @@ class MemoryJudge(Observer):
         for lane in np.flatnonzero(lost & same.different(at))[:1].tolist():
             self._report(f, site, shadow, int(at[lane]), int(left[lane]), int(keys[lane]), "writes", False)
 
-    def _address(self, granule: int) -> int:
+    def _address(self, granule: Any) -> Any:
         return granule << (SHARED_SHIFT if self.shared is None else self.shared.shift)
 
     def _report(
@@ -383,7 +396,7 @@ class MemoryJudge(Observer):
         self.reports.race(f, site, self.clocks, place, (other, own), what, reader, severity)
 
     def _place(self, shadow: Shadow, granule: int) -> tuple[Array, int]:
-        """The array and the offset of a granule."""
+        """Return the array and the offset of a granule."""
         return self.m.shared if shadow is self.shared else self._array_of(shadow), granule << shadow.shift
 
     def _array_of(self, shadow: Shadow) -> Any:
@@ -395,7 +408,7 @@ class MemoryJudge(Observer):
     # ---- asynchronous work -------------------------------------------------------------------------------------------
 
     def issued(self, f: Frame, site: Site, transfer: AsyncWork) -> None:
-        """A copy or a product begins."""
+        """Check and record the accesses of a copy or a product that is issued."""
         if transfer.kind == "cp.async":
             self._thread_copies(f, site, transfer)
             return
@@ -418,7 +431,7 @@ class MemoryJudge(Observer):
             self.stores[int(f.warps[0])] = (self.clocks.now, site, f)
 
     def _loads_of(self, f: Frame, site: Site, transfer: AsyncWork) -> None:
-        """Record a copy that writes shared memory: the CTA must wait for it before the exit."""
+        """Record a copy that writes shared memory: the CTA must wait for it before it exits."""
         for one, place in zip(transfer.writes, transfer.barriers, strict=False):
             if one.array is self.m.shared:
                 start = one.start if one.offsets is None else int(one.offsets[0])
@@ -427,7 +440,9 @@ class MemoryJudge(Observer):
                 )  # fmt: skip
 
     def _group_key(self, f: Frame, site: Site, transfer: AsyncWork, *, reads: bool) -> int:
-        """The key of a group of work: reads or writes of bulk groups, or products."""
+        """Return the key of the agent that stands for a group of work: the reads or the writes of bulk groups, or
+        products. For other work, return 0.
+        """
         clocks = self.clocks
         cluster, rows = clocks.rows(f)
         row = int(rows[0])
@@ -444,14 +459,16 @@ class MemoryJudge(Observer):
         return CAREFUL | time << TIME | number | self._site(site) << SITE
 
     def _written_keys(self, f: Frame, site: Site, transfer: AsyncWork) -> list[int]:
-        """One key for each written span; a multicast completes each span at its own barrier."""
+        """The keys of the written spans; a multicast has one per barrier, at which its span completes."""
         if not transfer.barriers:
             return [self._group_key(f, site, transfer, reads=False)]
         columns = [(*self.clocks.barrier_column(place), self.keeper.phase_time(place)) for place in transfer.barriers]
         return [self._key(cluster, column, time, site) for cluster, column, time in columns]
 
     def _thread_copies(self, f: Frame, site: Site, transfer: AsyncWork) -> None:
-        """cp.async: each thread reads global memory, writes shared memory, and waits for its own group."""
+        """Check and record the accesses of a cp.async: each thread reads global memory, writes shared memory, and waits
+        for its own group.
+        """
         for one in transfer.reads:
             shadow = self._shadow(one.array, one.nbytes)
             who = transfer.readers
@@ -470,7 +487,7 @@ class MemoryJudge(Observer):
             shadow.writes[at] = mine + (3 * self.clocks.warps << COLUMN) | CAREFUL
 
     def _touched(self, shadow: Shadow, one: Touched) -> Any:
-        """The granules of a span: a slice, or their numbers."""
+        """The granules of a span, as a slice or an array of indices."""
         if one.offsets is None:
             return slice(one.start >> shadow.shift, one.start + one.nbytes >> shadow.shift)
         if one.nbytes == 1 << shadow.shift:
@@ -511,7 +528,9 @@ class MemoryJudge(Observer):
         self, f: Frame, site: Site, shadow: Shadow, at: Any, before: Array, found: Array, who: tuple[int, Array],
         mine: tuple[int, str], what: str,
     ) -> None:  # fmt: skip
-        """Examine each distinct key once; there are few. found: the distinct keys of `before`."""
+        """Report earlier accesses that do not happen before asynchronous work. found: the distinct keys of `before`,
+        usually few.
+        """
         cluster, rows = who
         ordered = self._ordered.setdefault((f.warps.tobytes(), what), {0})
         if ordered.issuperset(found.tolist()):
@@ -549,7 +568,7 @@ class MemoryJudge(Observer):
         return self._names(key, "mbarrier.init")
 
     def _names(self, key: int, opcode: str) -> bool:
-        """Whether the instruction of a key begins with these parts."""
+        """Whether the opcode of a key's instruction begins with `opcode`."""
         number = key >> SITE & SITE_BITS
         code = self.m.code.instructions
         return number < len(code) and code[number].opcode.startswith(opcode)
@@ -563,7 +582,7 @@ class MemoryJudge(Observer):
         self, f: Frame, site: Site, shadow: Shadow, at: Any, before: Array, found: Array, who: tuple[int, Array],
         kind: str,
     ) -> set[int]:  # fmt: skip
-        """The keys of writes of the generic proxy that the asynchronous proxy does not see."""
+        """Return the keys of generic-proxy writes that the asynchronous proxy does not see, and report one of them."""
         clocks = self.clocks
         column = found >> COLUMN & COLUMN_BITS
         theirs = (found >> CLUSTER & CLUSTER_BITS) - self.first_cluster
@@ -586,7 +605,7 @@ class MemoryJudge(Observer):
     # ---- mbarriers ---------------------------------------------------------------------------------------------------
 
     def initialised(self, f: Frame, site: Site, place: int, count: int) -> None:
-        """The bytes of an mbarrier are written."""
+        """Check and record the initialisation of an mbarrier, which writes its bytes."""
         shadow = self.shared
         if shadow is None:
             return
@@ -602,7 +621,7 @@ class MemoryJudge(Observer):
         shadow.writers[at] = int(f.threads[0]) % LANES
 
     def invalidated(self, f: Frame, site: Site, place: int) -> None:
-        """The bytes of an mbarrier become ordinary memory again."""
+        """Record that the bytes of an mbarrier are ordinary memory again."""
         if self.shared is not None:
             cluster, rows = self.clocks.rows(f)
             key = self._key(int(cluster[0]), int(rows[0]), self.clocks.now, site) & ~CAREFUL
@@ -611,7 +630,9 @@ class MemoryJudge(Observer):
             self.shared.writers[at] = int(f.threads[0]) % LANES
 
     def arrived(self, f: Frame, site: Site, place: int, barrier: Mbarrier, count: int, expected: int | None) -> None:
-        """Arrivals from other CTAs access the memory of the barrier's CTA; the keeper has released them."""
+        """Record arrivals from other CTAs, which access the memory of the barrier's CTA; the keeper has already
+        released their clocks.
+        """
         owner = place // self.m.shared_stride
         if not self.clustered or self.keeper.barriers.get(place) is None:
             return
@@ -625,7 +646,7 @@ class MemoryJudge(Observer):
     # ---- exits -------------------------------------------------------------------------------------------------------
 
     def exited(self, f: Frame) -> None:
-        """Find accesses to the memory of an exiting CTA that may still happen."""
+        """Report accesses to the memory of an exiting CTA that may happen after its exit."""
         m, clocks = self.m, self.clocks
         for cta, part in f.parts:
             start = cta * m.cta_threads
@@ -642,7 +663,7 @@ class MemoryJudge(Observer):
             clocks.set_floor(cta, MAX_TIME)
 
     def _under_way(self, cta: int, known: Array) -> None:
-        """Report copies that an exiting CTA has not waited for. known: (warps, agents) of its clocks."""
+        """Report copies that an exiting CTA has not waited for. known: clocks of the CTA, (warps, agents)."""
         clocks = self.clocks
         for warp in range(cta * clocks.per_cta, (cta + 1) * clocks.per_cta):
             time, site, f = self.stores.pop(warp, (0, None, None))
@@ -655,7 +676,7 @@ class MemoryJudge(Observer):
                 self.reports.under_way(f, site, "load under way at exit", "warning" if own else "error")
 
     def findings(self) -> list[Diagnostic]:
-        """Return what was found."""
+        """Return the findings."""
         return self.reports.found()
 
 
@@ -663,7 +684,7 @@ _FENCES: Final = ("membar", "fence.sc", "fence.acq_rel", "fence.acquire", "fence
 
 
 def _unfenced_polls(code: Code) -> frozenset[int]:
-    """The relaxed and volatile loads of a kernel without a fence of the generic proxy.
+    """The indices of the relaxed and volatile loads of a kernel that has no fence of the generic proxy; else empty.
 
     Source: PTX ISA 9.0, memory consistency model: release and acquire patterns.
     """

@@ -1,8 +1,9 @@
-"""Check the registers of wgmma: a fence must precede the product, and no thread may use them before the wait.
+"""Check the registers of wgmma: a fence must precede the product, and no thread may use the registers before the wait.
 
-If a stretch of instructions touches registers of products, it reports this each time that it begins. Its registers are
-determined once, from its text. A move is no use: compilers copy registers of products freely, and ptxas removes the
-copies or waits for the product. But a use of the copy is one: until the wait, the copy counts as the register.
+The registers that a stretch of instructions touches are determined once, from its text. If a stretch touches registers
+of products, it notifies the judge each time that it begins. A move does not count as a use, because compilers copy
+registers of products freely, and ptxas removes the copies or waits for the product. A use of the copy does count: until
+the wait, the copy is treated like the register.
 Source: PTX ISA 9.0, wgmma.fence, wgmma.mma_async, wgmma.wait_group.
 """
 
@@ -39,7 +40,9 @@ _NO_RESULT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """An instruction that moves registers, with (target, source) of each move, or one that uses or writes them."""
+    """An instruction that moves registers, with (target, source) of each move, or an instruction that uses or writes
+    registers.
+    """
 
     number: int
     moves: tuple[tuple[Register, Register], ...]
@@ -49,9 +52,10 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class _Touches:
-    """Registers of products that a stretch touches and writes, each with its instruction.
+    """The registers of products that a stretch of instructions touches and writes. `touched` maps each register to the
+    index of the first instruction that touches it.
 
-    `steps` has all its uses of these registers and of their copies, in order, if it uses or makes copies.
+    If the stretch makes or uses copies of these registers, `steps` lists, in order, every use of a register or a copy.
     """
 
     row: int
@@ -62,7 +66,7 @@ class _Touches:
 
 @dataclass(slots=True)
 class _Product:
-    """A product under way: the number of its group, its registers and their copies, and its instruction."""
+    """A product in flight: the index of its group, its registers and their copies, and the index of its instruction."""
 
     group: int
     names: Registers
@@ -70,7 +74,7 @@ class _Product:
 
 
 class ProductJudge(Observer):
-    """Judges the registers of wgmma in one run."""
+    """Judges how the threads of one run use the registers of wgmma."""
 
     active = True
 
@@ -90,7 +94,7 @@ class ProductJudge(Observer):
                 self.stretches.append((block, found))
 
     def began(self, m: Host) -> None:
-        """Nothing is under way."""
+        """Reset the state: no product is in flight."""
         groups = max(m.count // WARPGROUP, 1)
         self.now = 1
         self.fences = np.zeros(groups, np.int64)
@@ -145,12 +149,12 @@ class ProductJudge(Observer):
     # ---- events ------------------------------------------------------------------------------------------------------
 
     def multiply_fenced(self, f: Frame, site: Site) -> None:
-        """Writes of registers before the fence are complete."""
+        """Record a wgmma.fence: writes of registers before it are complete."""
         self.now += 1
         self.fences[_groups(f)] = self.now
 
     def multiplied(self, f: Frame, site: Site) -> None:
-        """A product begins."""
+        """Check that a fence precedes a product, and record the product."""
         names = self.of_site.get(site.number, frozenset())
         group = int(f.threads[0]) // WARPGROUP
         fence = int(self.fences[group])
@@ -174,12 +178,12 @@ class ProductJudge(Observer):
         )  # fmt: skip
 
     def committed(self, f: Frame, site: Site, group: str) -> None:
-        """A group of products ends."""
+        """Record the commit of a group of products."""
         if group == "wgmma":
             self.commits[_groups(f)] += 1
 
     def waited(self, f: Frame, site: Site, group: str, left: int, reads: bool, everything: bool) -> None:
-        """Registers of complete groups are free."""
+        """Remove the products of complete groups, whose registers may be used again."""
         if group != "wgmma":
             return
         for one in _groups(f).tolist():
@@ -199,7 +203,7 @@ def _groups(f: Frame) -> Array:
 
 
 def _names(operands: Iterable[WrittenOperand], names: set[str]) -> bool:
-    """Whether operands may name one of these registers."""
+    """Whether any operand may name one of these registers."""
     for one in operands:
         if one.base in names or (one.elements and not names.isdisjoint(text.strip() for text in one.elements)):
             return True
@@ -216,15 +220,16 @@ def _of_operands(function: str, operands: Iterable[WrittenOperand]) -> Registers
 
 
 def _moves(code: Code, number: int) -> tuple[tuple[Register, Register], ...]:
-    """(target, source) of each register that a move writes, also by packing or unpacking; a source without a name is
-    not a register."""
+    """Return (target, source) of each register that a move writes, including packing and unpacking; a source with an
+    empty name is not a register.
+    """
     one, function = code.instructions[number], code.function_of[number]
     targets, sources = (_of_operands(function, held) for held in (one.operands[:1], one.operands[1:]))
     return tuple((a, b) for a in targets for b in sources or (("", ""),))
 
 
 def _copies(code: Code, every: Registers) -> Registers:
-    """The registers that moves may copy registers of products to, directly or through others."""
+    """The registers to which moves may copy registers of products, directly or indirectly."""
     targets: dict[Register, list[Register]] = {}
     for number, one in enumerate(code.instructions):
         if one.opcode.startswith("mov."):
@@ -239,7 +244,7 @@ def _copies(code: Code, every: Registers) -> Registers:
 
 
 def _touches(code: Code, block: Stretch, every: Registers, copies: Registers, row: int) -> _Touches | None:
-    """Collect the registers of products and their copies that a stretch touches; its last instruction touches none."""
+    """Collect the registers of products and their copies that a stretch touches; None if it touches none."""
     touched: dict[Register, int] = {}
     written: set[Register] = set()
     steps = []

@@ -38,7 +38,7 @@ sm90_epilogue_tma_warpspecialized.hpp waits for all."""
 
 
 class Reports:
-    """The findings of one run, and the texts about warps and addresses."""
+    """Collects the findings of one run, and makes texts about warps and addresses."""
 
     def __init__(self, code: Code) -> None:
         self.code = code
@@ -78,19 +78,19 @@ class Reports:
         return True
 
     def found(self) -> list[Diagnostic]:
-        """All findings, errors first."""
+        """Return all findings, errors first."""
         order = ("error", "warning", "note")
         return sorted((made for _, made in self._found), key=lambda one: order.index(one.severity))
 
     # ---- texts -------------------------------------------------------------------------------------------------------
 
     def instruction(self, key: int) -> SourceInstruction | None:
-        """The instruction of a key."""
+        """Return the instruction of a key; None if the key does not identify it."""
         number = key >> SITE & SITE_BITS
         return self.code.instructions[number] if number < min(len(self.code.instructions), SITE_BITS) else None
 
     def agent(self, clocks: Clocks, key: int) -> str:
-        """Text of the agent of a key."""
+        """Text that names the agent of a key."""
         cluster, column = key >> CLUSTER & CLUSTER_BITS, key >> COLUMN & COLUMN_BITS
         warps = clocks.warps
         if column >= clocks.fixed:
@@ -102,7 +102,7 @@ class Reports:
         return self.warp(clocks, cluster, column % warps, 1) + kind
 
     def warp(self, clocks: Clocks, cluster: int, warp: int, count: int) -> str:
-        """Text of several warps of a cluster, with the numbers of their threads; clusters count over all waves.
+        """Text of `count` warps of a cluster, with the range of their threads. cluster: index over all waves.
 
         The judge does not keep which of these threads made an access.
         """
@@ -113,7 +113,7 @@ class Reports:
         return f"CTA ({x}, {y}, {z}), {name} (threads {LANES * inside} to {LANES * (inside + count) - 1})"
 
     def where(self, array: Any, at: int) -> str:
-        """Text of an address."""
+        """Text of the address at an offset of an array."""
         m = self.m
         if array is m.shared:
             return f"shared address {m.shared_base + at % m.shared_stride:#x}"
@@ -125,9 +125,9 @@ class Reports:
         self, f: Frame, site: Site, clocks: Clocks, place: tuple[Any, int], keys: tuple[int, int], what: str,
         reader: bool, severity: str,
     ) -> None:  # fmt: skip
-        """Report two unordered accesses: the earlier one, of `keys[0]`, and this one.
+        """Report two unordered accesses: the earlier access with key `keys[0]`, and the present access.
 
-        severity: 'warning' if some warps of a product know the order, because all of them reach it.
+        severity: 'warning' if some warps of a product know the order, because all warps reach the product.
         """
         array, at = place
         other = keys[0]
@@ -167,7 +167,9 @@ class Reports:
         return self.code.instructions[number].opcode if number < len(self.code.instructions) else ""
 
     def _harmless(self, keys: tuple[int, int], reads: bool, clocks: Clocks) -> bool:
-        """Whether a race is one that compilers write: all threads of a CTA load a number, and one stores it again."""
+        """Whether a race has a pattern that compilers generate: all threads of a CTA load a value, and one of them
+        stores it again.
+        """
         other, own = keys
         if not reads or (other ^ own) >> CLUSTER & CLUSTER_BITS:
             return False
@@ -188,20 +190,20 @@ class Reports:
         )  # fmt: skip
 
     def never_written(self, f: Frame, site: Site, thread: int, address: int) -> None:
-        """Report a read of shared memory that has no value."""
+        """Report a read of shared memory that was never written."""
         where = self.where(self.m.shared, address)
         text = f"{self.m.thread_text(thread)} reads {where}, which nothing has written"
         self.add(("never written", site.number), text, site.one, "warning", threads=f.text(), address=where)
 
     def barrier_overwritten(self, f: Frame, site: Site, place: int) -> None:
-        """Report data written over an mbarrier."""
+        """Report a write that overwrites an mbarrier."""
         where = self.where(self.m.shared, place)
         text = f"{f.text()} {_verb(f, 'writes')} over the mbarrier at {where}"
         key = ("barrier overlapped by data", site.number)
         self.add(key, text, site.one, "error", threads=f.text(), barrier=where)
 
     def not_visible(self, f: Frame, site: Site, clocks: Clocks, place: tuple[Any, int], other: int, kind: str) -> None:
-        """Report a missing proxy fence."""
+        """Report a write that asynchronous work may not see, because a proxy fence is missing."""
         before = self.instruction(other)
         key = ("missing proxy fence", site.name, "" if before is None else before.opcode)
         if self._again(key):
@@ -223,9 +225,9 @@ class Reports:
         )  # fmt: skip
 
     def not_initialised(self, f: Frame, site: Site, place: int, made: Site, met: bool) -> None:
-        """Report a use of a barrier that is not ordered after its initialisation by `made`.
+        """Report a use of a barrier that is not ordered after its initialisation by the instruction `made`.
 
-        met: a barrier.cluster lies between the two, but its arrival is relaxed, so it does not order memory.
+        met: whether a barrier.cluster is between the two; its arrival is relaxed, so it does not order memory.
         """
         where = self.where(self.m.shared, place)
         text = f"{f.text()} {_verb(f, 'uses')} the mbarrier at {where}; "
@@ -248,7 +250,7 @@ class Reports:
         self.add(key, text, site.one, "error", threads=f.text(), barrier=where, other_threads=who)
 
     def not_fenced(self, f: Frame, site: Site, place: int, far: bool, made: Site) -> None:
-        """Report a barrier without a fence after its initialisation."""
+        """Report a barrier whose initialisation is not followed by a fence."""
         where = self.where(self.m.shared, place)
         who = "another CTA" if far else "the asynchronous proxy"
         text = f"{f.text()}: {who} uses the mbarrier at {where}, and no fence follows its initialisation"
@@ -285,6 +287,6 @@ def _verb(f: Frame, third_person: str) -> str:
 
 
 def _architecture_number(target: str) -> int:
-    """100 for 'sm_100a'."""
+    """The number in a target name: 100 for 'sm_100a'."""
     found = re.search(r"sm_(\d+)", target)
     return int(found[1]) if found else 0

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Same:
-    """The bytes that an instruction writes, and the bytes before the write."""
+    """Compares the bytes that an instruction writes with the bytes before the write."""
 
     __slots__ = ("array", "count", "offsets", "values")
 
@@ -19,7 +19,7 @@ class Same:
         self.array, self.offsets, self.values, self.count = array, offsets, values, count
 
     def _new(self) -> Array | None:
-        """The written bytes (granules, bytes of one granule)."""
+        """The written bytes, (granules, bytes of one granule); None if they are unknown."""
         if self.values is None:
             return None
         n = len(self.offsets)
@@ -39,7 +39,9 @@ class Same:
         return found
 
     def different(self, groups: Array) -> Array:
-        """Flags of granules whose group has accesses that write different bytes. groups: (granules,)."""
+        """Flags of the granules to whose group several accesses write different bytes. groups: group of each granule,
+        (granules,).
+        """
         new = self._new()
         if new is None:
             return np.ones(len(groups), np.bool_)

@@ -1,17 +1,17 @@
-"""Shadow memory in numpy: the last accesses to each granule of bytes.
+"""Shadow memory in numpy: a record of the last accesses to each granule of bytes.
 
 Memory is divided into granules, which are not larger than the smallest access so far. A granule keeps the key of its
 last write, and the keys of its last reads in a few slots. A key has 63 bits:
 
-    62       careful: an asynchronous agent, a warp of another CTA than the granule's, or an mbarrier at this place
+    62       careful: an asynchronous agent, a warp of another CTA than the granule's, or an mbarrier in this granule
     38..61   time of the agent
     25..37   cluster, counted over all waves of the launch
     14..24   column of the agent in its cluster (see `clocks`)
-    1..13    number of the instruction among those that touch memory
+    1..13    index of the instruction; 8191 stands for all higher indices
     0        strong: an atomic operation, or an access that can synchronise threads
 
-Key 0 marks a granule that nothing has touched. Keys sort by time, so one comparison with the lowest time of a CTA's
-clocks shows that many accesses are in order.
+Key 0 marks a granule without any access. Keys sort by time, so one comparison with the lowest time of a CTA's clocks
+can show that many accesses are in order.
 """
 
 from __future__ import annotations
@@ -50,9 +50,10 @@ class Shadow:
     """The keys of one array of bytes.
 
     Attributes:
-        shift: a granule has 1 << shift bytes. writes: (granules,). reads: (slots, granules), so that the memory of
-            unused slots is never touched. slots: number of slots; if there are enough, each warp has its own.
-            writers, readers: the lane of each of these accesses (see `lanes`).
+        shift: a granule has 1 << shift bytes. writes: keys of the last writes, (granules,). reads: keys of the last
+            reads, (slots, granules); in this order, the memory of unused slots is never touched. slots: number of
+            slots; if it is large enough, each warp has its own slot. writers, readers: lanes of the accesses in
+            `writes` and `reads` (see `lanes`).
     """
 
     shift: int
@@ -64,13 +65,13 @@ class Shadow:
 
     @staticmethod
     def of(nbytes: int, shift: int, slots: int) -> Shadow:
-        """Return the state of an untouched array."""
+        """Return the shadow of an array without accesses."""
         count = (nbytes >> shift) + 1
         writes, reads = np.zeros(count, np.int64), np.zeros((slots, count), np.int64)
         return Shadow(shift, writes, reads, slots, np.zeros(count, np.uint8), np.zeros((slots, count), np.uint8))
 
     def refine(self, shift: int) -> None:
-        """Divide the granules; each part inherits the keys of the whole."""
+        """Divide each granule into granules of 1 << shift bytes, which inherit its keys."""
         parts = 1 << self.shift - shift
         self.writes = np.repeat(self.writes, parts)
         self.writers = np.repeat(self.writers, parts)
@@ -78,7 +79,9 @@ class Shadow:
         self.shift = shift
 
     def granules(self, offsets: Array, nbytes: int) -> tuple[Array, int]:
-        """The granules of accesses, (n * k,), and k; the granules of one access are adjacent."""
+        """Return the granules (n * k,) of n accesses, and the number k of granules of each access; those of one access
+        are adjacent.
+        """
         first = offsets >> self.shift
         if nbytes <= 1 << self.shift:
             return first, 1
@@ -87,7 +90,7 @@ class Shadow:
 
 
 def distinct(keys: Array) -> Array:
-    """Return the distinct keys of a span, (n,) or (n, slots), sorted; usually there are few, in long runs.
+    """Return the sorted distinct keys of (n,) or (n, slots) keys; it is fast if equal keys are adjacent.
 
     >>> distinct(np.array([7, 7, 7, 3, 3, 7])).tolist()
     [3, 7]

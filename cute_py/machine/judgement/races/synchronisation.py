@@ -1,9 +1,10 @@
-"""The events that move the clocks: barriers, mbarriers, fences, groups, strong accesses, as the machine reports them.
+"""Update the vector clocks at the synchronisation events that the machine reports: barriers, mbarriers, fences, groups,
+strong accesses.
 
-A barrier of a CTA or a cluster joins the clocks of the threads that arrive, and gives them to the threads that wait. A
-phase of an mbarrier does the same: arrivals release, and a wait that finds the phase over acquires, and then knows the
-bytes that completed in this phase. A strong write releases to its address, and a strong read acquires from it; this
-judge assumes the fences that these accesses need.
+A barrier of a CTA or a cluster joins the clocks of the threads that arrive, and passes them to the threads that wait. A
+phase of an mbarrier works in the same way: arrivals release clocks, and a wait that finds the phase complete acquires
+them, including the bytes that completed in this phase. A strong write releases at its address, and a strong read
+acquires from its address; this module assumes that the fences that these accesses need are present.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from cute_py.tma.emulator.mbarrier import Mbarrier
 
 RING: Final = 64
-"""Number of commits of one kind that a warp keeps, more groups than a wait_group counts back."""
+"""Number of commits of each kind that are kept for a warp. No wait_group counts back further."""
 
 MAX_PLACES: Final = 32
 """Maximum number of separate places at which one instruction synchronises; more are treated as one place."""
@@ -32,7 +33,9 @@ MAX_PLACES: Final = 32
 
 @dataclass(slots=True)
 class _Phases:
-    """An mbarrier: its initialisation, its earlier phases, and the clocks released in this phase and the last."""
+    """An mbarrier: its initialisation, its current phase, and the clocks released in this phase and in completed
+    phases.
+    """
 
     cluster: int
     row: int
@@ -50,7 +53,7 @@ class _Phases:
 
 
 class ClockKeeper(Observer):
-    """Keeps the clocks of the waves of one run."""
+    """Observer that keeps the clocks of the waves of one run."""
 
     active = True
     clocks: Clocks
@@ -58,12 +61,12 @@ class ClockKeeper(Observer):
     def __init__(self, reports: Reports, code: Code) -> None:
         self.reports = reports
         self.unread = _unread_waits(code)
-        """test_wait and try_wait whose result nothing reads, so that they do not wait."""
+        """The test_wait and try_wait instructions that order nothing, because no instruction reads their result."""
         self.far_used = False
         self._now = 1
 
     def began(self, m: Host) -> None:
-        """New clocks."""
+        """Start new clocks for CTAs that begin to run together."""
         if hasattr(self, "clocks"):
             self.far_used |= self.clocks.far is not None or self.clocks.far_given_up
             self._now = self.clocks.now
@@ -86,15 +89,15 @@ class ClockKeeper(Observer):
     # ---- barriers of a warp, of a CTA, of a cluster ------------------------------------------------------------------
 
     def warp_met(self, f: Frame, site: Site) -> None:
-        """bar.warp.sync."""
+        """Record a bar.warp.sync: the lanes of the warps have synchronised."""
         self.clocks.lanes_met(f.warps)
 
     def block_met(self, f: Frame, site: Site) -> None:
-        """bar.sync of whole CTAs."""
+        """Join the clocks at a bar.sync of whole CTAs."""
         self.clocks.all_met(f)
 
     def bar_arrived(self, f: Frame, site: Site, cta: int, number: int, waits: bool, expected: int | None) -> None:
-        """Some threads arrive at a barrier."""
+        """Release the clocks of threads that arrive at a barrier."""
         held = self._bars.get((cta, number))
         if held is None:
             held = self._bars[cta, number] = self.clocks.empty()
@@ -104,7 +107,7 @@ class ClockKeeper(Observer):
             held.waiters.append(f)
 
     def bar_ended(self, m: Host, cta: int, number: int) -> None:
-        """A round of a barrier ends, and its threads continue."""
+        """Acquire the released clocks for the threads that wait, when a round of a barrier ends."""
         held = self._bars.pop((cta, number), None)
         if held is None:
             return
@@ -117,7 +120,7 @@ class ClockKeeper(Observer):
         self.clocks.tick()
 
     def cluster_arrived(self, f: Frame, site: Site, relaxed: bool) -> None:
-        """Arrivals at the barriers of clusters."""
+        """Release the clocks of threads that arrive at the barriers of clusters."""
         for cluster, part in self._by_cluster(f):
             held = self._clusters.get(cluster)
             if held is None:
@@ -128,7 +131,7 @@ class ClockKeeper(Observer):
         self.clocks.tick()
 
     def cluster_passed(self, f: Frame, site: Site) -> None:
-        """Threads pass the barriers of clusters."""
+        """Acquire the released clocks for threads that pass the barriers of clusters."""
         for cluster, part in self._by_cluster(f):
             self.clocks.acquire(part, self._clusters[cluster])
             width = self.clocks.warps
@@ -144,7 +147,7 @@ class ClockKeeper(Observer):
     # ---- fences ------------------------------------------------------------------------------------------------------
 
     def fenced(self, f: Frame, site: Site) -> None:
-        """Apply a fence of any kind."""
+        """Apply a fence of any kind to the clocks."""
         parts = site.one.opcode.split(".")
         if "proxy" in parts:
             if "async" in parts and "global" not in parts:
@@ -161,7 +164,7 @@ class ClockKeeper(Observer):
     # ---- mbarriers ---------------------------------------------------------------------------------------------------
 
     def initialised(self, f: Frame, site: Site, place: int, count: int) -> None:
-        """A barrier begins; the count of phases continues from an earlier barrier at this place."""
+        """Record a new mbarrier; its phase times continue those of an earlier barrier at the same offset."""
         cluster, rows = self.clocks.rows(f)
         _, column = self.clocks.barrier_column(place)
         start = int(self.clocks.known[:, :, 0, column].max()) + 1
@@ -172,7 +175,7 @@ class ClockKeeper(Observer):
         )
 
     def invalidated(self, f: Frame, site: Site, place: int) -> None:
-        """A barrier ends."""
+        """Check that no other warp may still use an mbarrier that is invalidated, and remove it."""
         held = self._use(f, site, place)
         if held is not None:
             cluster, rows = self.clocks.rows(f)
@@ -184,19 +187,21 @@ class ClockKeeper(Observer):
         self.barriers[place] = None
 
     def phase_time(self, place: int) -> int:
-        """The time of bytes that complete in the current phase of a barrier."""
+        """The clock time of the bytes that complete in the current phase of a barrier."""
         held = self.barriers.get(place)
         return 1 if held is None else min(held.start + held.phase + 1, MAX_TIME)
 
     def arrived(self, f: Frame, site: Site, place: int, barrier: Mbarrier, count: int, expected: int | None) -> None:
-        """Arrivals release; arrivals of copies have released at their request."""
+        """Release the clocks of arriving threads; the arrivals of copies released theirs when they were requested."""
+        if site.name == "cp":
+            return
         held = self._use(f, site, place)
-        if held is not None and site.name != "cp":
+        if held is not None:
             self.clocks.release(f, held.arriving)
             self.clocks.tick()
 
     def copies_arrive(self, f: Frame, site: Site, places: Array, counted: bool) -> None:
-        """Arrivals that follow the copies so far."""
+        """Release the clocks of threads whose arrival follows their copies so far, including these copies."""
         clocks = self.clocks
         for place in np.unique(places).tolist():
             some = f.subset(places == place)
@@ -208,14 +213,14 @@ class ClockKeeper(Observer):
         clocks.tick()
 
     def products_arrive(self, f: Frame, site: Site, place: int) -> None:
-        """An arrival that follows the products of a thread so far."""
+        """Release the products of a thread so far, which an arrival follows."""
         held = self.barriers.get(place)
         if held is not None:
             _, rows = self.clocks.rows(f)
             held.arriving.near[0, 4 * self.clocks.warps + rows // 4] = self.clocks.now
 
     def phase_ended(self, m: Host, place: int, barrier: Mbarrier) -> None:
-        """Threads that wait for a phase see the writes of the threads that arrived in it."""
+        """Make the clocks that were released in a phase available to the threads that wait for the phase."""
         held = self.barriers.get(place)
         if held is None:
             return
@@ -233,11 +238,11 @@ class ClockKeeper(Observer):
         held.arriving = self.clocks.empty()
 
     def expected(self, f: Frame, site: Site, place: int, barrier: Mbarrier, nbytes: int) -> None:
-        """expect_tx uses the barrier."""
+        """Check the use of a barrier by expect_tx."""
         self._use(f, site, place)
 
     def passed(self, f: Frame, site: Site, places: Array, phases: Array, parity: bool) -> None:
-        """Waits acquire."""
+        """Acquire the clocks of completed phases for threads whose wait passed."""
         if site.number in self.unread:
             return
         for place in np.unique(places).tolist():
@@ -247,12 +252,12 @@ class ClockKeeper(Observer):
                 self.clocks.acquire(some, held.over)
 
     def issued(self, f: Frame, site: Site, transfer: AsyncWork) -> None:
-        """Copies use the barriers that they signal, in the asynchronous proxy."""
+        """Check the use of barriers that a copy signals through the asynchronous proxy."""
         for place in transfer.barriers:
             self._use(f, site, place, asynchronous=True)
 
     def _use(self, f: Frame, site: Site, place: int, *, asynchronous: bool = False) -> _Phases | None:
-        """Check that the threads that use a barrier know its initialisation."""
+        """Check that the initialisation of a barrier happens before its use by the threads of a frame."""
         held = self.barriers.get(place)
         if held is None:
             return None
@@ -281,7 +286,9 @@ class ClockKeeper(Observer):
         return held
 
     def _met(self, cluster: Array, rows: Array, held: _Phases) -> bool:
-        """Whether a barrier of the cluster, possibly relaxed, lies between an initialisation and these warps."""
+        """Whether a cluster barrier, possibly with relaxed arrivals, is between an initialisation and its use by these
+        warps.
+        """
         known = self._separated.get(held.cluster)
         if known is None or bool((cluster != held.cluster).any()):
             return False
@@ -290,7 +297,7 @@ class ClockKeeper(Observer):
     # ---- groups ------------------------------------------------------------------------------------------------------
 
     def committed(self, f: Frame, site: Site, group: str) -> None:
-        """A warp commits a group."""
+        """Record the time at which warps commit a group."""
         held = self._commits.get(group)
         if held is None:
             warps = self.clocks.clusters * self.clocks.warps
@@ -301,7 +308,7 @@ class ClockKeeper(Observer):
         self.clocks.tick()
 
     def waited(self, f: Frame, site: Site, group: str, left: int, reads: bool, everything: bool) -> None:
-        """A warp knows all groups but the last `left`."""
+        """Record that warps know all their groups except the last `left`."""
         clocks = self.clocks
         _, rows = clocks.rows(f)
         if everything:
@@ -326,7 +333,7 @@ class ClockKeeper(Observer):
     # ---- strong accesses ---------------------------------------------------------------------------------------------
 
     def meet(self, f: Frame, array: Array, offsets: Array, order: AccessOrder, *, reads: bool, writes: bool) -> None:
-        """Strong accesses to one place synchronise."""
+        """Synchronise strong accesses to the same address: writes release, and reads acquire."""
         alone = f.n == 1 or bool((offsets == offsets[0]).all())
         places = offsets[:1] if alone else np.unique(offsets)
         if len(places) > MAX_PLACES:
@@ -343,7 +350,7 @@ class ClockKeeper(Observer):
 
     @property
     def _near(self) -> bool:
-        """Whether the clocks between clusters are incomplete or do not exist; they do not include mbarriers."""
+        """Whether clocks between clusters are not used, or are incomplete because they do not include mbarriers."""
         return self.clocks.clusters == 1 or self.clocks.far_given_up or bool(self.barriers)
 
     def _acquire_place(self, f: Frame, key: tuple[int, int]) -> None:

@@ -1,4 +1,7 @@
-"""vprintf and assertions: functions without a body that the machine implements."""
+"""vprintf, __assertfail, malloc and free: functions without a body that the machine implements.
+
+Source: CUDA C++ programming guide, formatted output, assertion, dynamic global memory allocation.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,12 @@ from cute_py.machine.faults import Refused
 from cute_py.machine.memory import LOCAL_WINDOW, LOCAL_WINDOW_BYTES, host_place
 from cute_py.machine.sites import Site
 from cute_py.machine.threads import Array, Frame, Host, Run
+from cute_py.tma.emulator.memory import POISON
 
+HEAP_BYTES: Final = 8 << 20
+"""Size of the heap of `malloc`, as CUDA's default limit."""
+
+HEAP_ALIGNMENT: Final = 16
 _FORMAT: Final = re.compile(r"%([-+ #0]*+)(\d++|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|j|z|t)?([diouxXeEfFgGaAcsp%])")
 MAX_TEXT: Final = 1 << 16
 MAX_LINES: Final = 1 << 16
@@ -21,7 +29,7 @@ MAX_LINES: Final = 1 << 16
 
 
 def _parameter(site: Site, text: str) -> Callable[[Frame], Array]:
-    """The place of a parameter in the local memory of each thread."""
+    """Return a function of a frame that computes the offset of a call parameter in each thread's local memory."""
     key, space = site.code.symbol(site.function, text.strip())
     if space != "local":
         raise Refused(f"{text} is not a parameter of a call")
@@ -30,7 +38,7 @@ def _parameter(site: Site, text: str) -> Callable[[Frame], Array]:
 
 
 def build_print(site: Site, arguments: tuple[str, ...]) -> Run:
-    """vprintf(format, arguments): one text for each thread, in the order of the threads."""
+    """vprintf(format, arguments): print one string for each thread, in thread order."""
     if len(arguments) != 2:
         raise Refused("vprintf must have 2 parameters")
     places = [_parameter(site, text) for text in arguments]
@@ -49,7 +57,7 @@ def build_print(site: Site, arguments: tuple[str, ...]) -> Run:
 
 
 def build_assertion(site: Site, arguments: tuple[str, ...]) -> Run:
-    """__assertfail(message, file, line, function, size): the run ends."""
+    """__assertfail(message, file, line, function, size): end the run with a fault."""
     places = [_parameter(site, text) for text in arguments[:4]]
 
     def run(f: Frame) -> None:
@@ -64,14 +72,92 @@ def build_assertion(site: Site, arguments: tuple[str, ...]) -> Run:
     return run
 
 
+def build_malloc(site: Site, arguments: tuple[str, ...], results: tuple[str, ...]) -> Run:
+    """Build the function that runs malloc(size). It returns null if the heap has no room."""
+    if (len(arguments), len(results)) != (1, 1):
+        raise Refused("malloc must have a parameter and a result")
+    given, made = (_parameter(site, text) for text in (arguments[0], results[0]))
+
+    def run(f: Frame) -> None:
+        sizes = _load_u64(f, given(f))
+        heap = _heap(f.m)
+        _store_u64(f, made(f), np.array([heap.take(int(size)) for size in sizes], np.uint64))
+
+    return run
+
+
+def build_free(site: Site, arguments: tuple[str, ...]) -> Run:
+    """Build the function that runs free(pointer). The pointer is one that malloc returned, or null."""
+    if len(arguments) != 1:
+        raise Refused("free must have a parameter")
+    given = _parameter(site, arguments[0])
+
+    def run(f: Frame) -> None:
+        heap = _heap(f.m)
+        for place, address in enumerate(_load_u64(f, given(f)).tolist()):
+            if address and not heap.give_back(address):
+                text = f"{f.m.thread_text(f.threads[place])} frees {address:#x}, which malloc did not give"
+                raise site.fault("out of bounds", text, f, "state spaces, global state space", address=address)
+
+    return run
+
+
+class _Heap:
+    """The heap of `malloc`, which gives bytes in order of address. Freed bytes are used again when the heap is full."""
+
+    def __init__(self, start: int) -> None:
+        self.next, self.end = start, start + HEAP_BYTES
+        self.given: dict[int, int] = {}
+        self.freed: dict[int, list[int]] = {}
+
+    def take(self, size: int) -> int:
+        """Return the address of `size` new bytes, or 0 if there is no room."""
+        whole = -(-max(size, 1) // HEAP_ALIGNMENT) * HEAP_ALIGNMENT
+        if whole <= self.end - self.next:
+            found, self.next = self.next, self.next + whole
+        elif self.freed.get(whole):
+            found = self.freed[whole].pop(0)
+        else:
+            return 0
+        self.given[found] = whole
+        return found
+
+    def give_back(self, address: int) -> bool:
+        """Free the bytes at an address. Return False if `take` did not return this address."""
+        whole = self.given.pop(address, 0)
+        if whole:
+            self.freed.setdefault(whole, []).append(address)
+        return bool(whole)
+
+
+def _heap(m: Host) -> _Heap:
+    memory = m.memory
+    if memory.heap is None:
+        memory.heap = _Heap(memory.add("the heap of malloc", np.full(HEAP_BYTES, POISON, np.uint8)).address)
+    found: _Heap = memory.heap
+    return found
+
+
+def _load_u64(f: Frame, places: Array) -> Array:
+    """Return the 64-bit word (n,) at an offset of each thread's local memory."""
+    local = f.m.local.reshape(-1, f.m.local_stride)
+    found: Array = local[f.threads[:, None], places[:, None] + np.arange(8)].view(np.uint64)[:, 0]
+    return found
+
+
+def _store_u64(f: Frame, places: Array, words: Array) -> None:
+    local = f.m.local.reshape(-1, f.m.local_stride)
+    local[f.threads[:, None], places[:, None] + np.arange(8)] = words.view(np.uint8).reshape(-1, 8)
+
+
 def text_at(m: Host, thread: int, address: int) -> str:
-    """The zero-terminated text at a generic address."""
+    """Return the zero-terminated string at a thread's generic address."""
     raw = bytes_behind(m, thread, address)
     return raw.split(b"\0")[0].decode(errors="replace")
 
 
 def bytes_behind(m: Host, thread: int, address: int) -> bytes:
-    """Return the bytes from a thread's generic address on; empty if the address is not in memory."""
+    """Return the bytes that begin at a thread's generic address; empty if the address is not in memory."""
     if LOCAL_WINDOW <= address < LOCAL_WINDOW + LOCAL_WINDOW_BYTES:
         start = thread * m.local_stride + address - LOCAL_WINDOW
         return m.local[start : (thread + 1) * m.local_stride].tobytes()
@@ -80,7 +166,7 @@ def bytes_behind(m: Host, thread: int, address: int) -> bytes:
 
 
 def printed(m: Host, thread: int, form: int, values: int) -> str:
-    """Format the text of one call."""
+    """Format the output of one call of vprintf."""
     raw, at = bytes_behind(m, thread, values), 0
 
     def word(size: int) -> bytes:
