@@ -11,6 +11,7 @@
     expect_expression(value, what)                            an expression, for generated source code
     expect_choice(value, choices, what)                       one of a few values
     expect_function(value, what)                              a function
+    expect_path(value, what)                                  a path of a file or a folder
     expect_fields(record)                                     every field of a dataclass, by its annotation
     NamedEnum, NamedFlag                                      bases of enums that refuse an unknown name or value
 
@@ -29,6 +30,7 @@ import importlib
 import inspect
 import itertools
 import operator
+import os
 import re
 import types
 import typing
@@ -46,6 +48,8 @@ from cute_py.errors import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy
     from numpy.typing import ArrayLike, NDArray
 else:
@@ -57,7 +61,11 @@ MAX_INTEGER: Final = 1 << 128
 MIN_INTEGER: Final = -MAX_INTEGER
 
 MOST_ITEMS: Final = 1 << 22
-"""Maximum number of items that are read from an iterator or an array; a tuple or list may have more."""
+"""Maximum number of items that are read from an array or another object with a length; a tuple or list may have
+more."""
+
+MOST_ITERATED: Final = 1 << 20
+"""Maximum number of items of an iterator, which are all made before the end is known."""
 
 MOST_ELEMENTS: Final = 1 << 31
 """Maximum number of elements of an array of integers that is accepted as input: 16 GiB."""
@@ -196,24 +204,30 @@ def has(value: Kind, *names: str) -> bool:
     return all(hasattr(kind, name) or (isinstance(held, dict) and name in held) for name in names)
 
 
-def items_of(values: Iterable[Kind], what: str) -> tuple[Kind, ...]:
-    """Return the items of an iterable as a tuple; the iterable must be finite.
+def items_of(values: Iterable[Kind], what: str, kind: str = "a sequence") -> tuple[Kind, ...]:
+    """Return the items of an iterable as a tuple; the iterable must be finite. `kind` is the rule in the error message.
 
     Raises:
-        InvalidValueError: an iterable other than a tuple or list has more than `MOST_ITEMS` items.
+        InvalidTypeError: the length or an item can't be read. InvalidValueError: an iterable other than a tuple or list
+            has more than `MOST_ITEMS` items, or an iterator has more than `MOST_ITERATED`.
 
     >>> import itertools
     >>> items_of(itertools.count(), "offsets")
     Traceback (most recent call last):
     ...
-    cute_py.errors.InvalidValueError: offsets must have at most 4194304 items, so an iterator must end
+    cute_py.errors.InvalidValueError: offsets must have at most 1048576 items, so an iterator must end
     """
     if isinstance(values, (tuple, list)):
         return tuple(values)
-    known = len(values) if hasattr(type(values), "__len__") else 0  # type: ignore[arg-type]
-    items = tuple(itertools.islice(values, MOST_ITEMS + 1)) if known <= MOST_ITEMS else ()
-    if max(len(items), known) > MOST_ITEMS:
-        raise InvalidValueError(f"{what} must have at most {MOST_ITEMS} items, so an iterator must end")
+    try:
+        has_length = hasattr(type(values), "__len__")
+        known = len(values) if has_length else 0  # type: ignore[arg-type]
+        most = MOST_ITEMS if has_length else MOST_ITERATED
+        items = tuple(itertools.islice(values, most + 1)) if known <= most else ()
+    except Exception:  # not iterable, such as a numpy array of rank 0, or an iterator that fails
+        raise wrong_type(f"{what} must be {kind}", values) from None
+    if max(len(items), known) > most:
+        raise InvalidValueError(f"{what} must have at most {most} items, so an iterator must end")
     return items
 
 
@@ -226,14 +240,9 @@ def expect_items(values: Iterable[Kind], what: str, kind: str = "a sequence") ->
     ...
     cute_py.errors.InvalidTypeError: paddings must be a sequence, got int 4
     """
-    try:
-        if not isinstance(values, (str, bytes, dict, set, frozenset, type)):  # a set has no order
-            return items_of(values, what)
-    except CuteError:
-        raise
-    except Exception:  # not iterable, such as a numpy array of rank 0, or an iterator that fails
-        pass
-    raise wrong_type(f"{what} must be {kind}", values)
+    if isinstance(values, (str, bytes, dict, set, frozenset, type)):  # a set has no order
+        raise wrong_type(f"{what} must be {kind}", values)
+    return items_of(values, what, kind)
 
 
 def _around_index(what: str) -> tuple[str, str]:
@@ -343,6 +352,28 @@ def expect_name(value: str, what: str) -> str:
     if not (name.isidentifier() and name.isascii()):
         raise InvalidValueError(f"{stated(what, given(name))}; must be an identifier")
     return name
+
+
+def expect_path(value: object, what: str) -> Path:
+    """Return the value as a `Path` if it is a text, or an object with a path of text such as a `Path`.
+
+    >>> expect_path("tile.map", "a map").name
+    'tile.map'
+    >>> expect_path(0, "a map")
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidTypeError: a map must be a text or a path, got int 0
+    """
+    if isinstance(value, (str, os.PathLike)):
+        try:
+            path = os.fspath(value)
+        except Exception:  # a foreign __fspath__ may raise anything
+            path = b""
+        if isinstance(path, str):
+            from pathlib import Path  # an import of cute_py names no file
+
+            return Path(path)
+    raise wrong_type(f"{what} must be a text or a path", value)
 
 
 _EXPRESSION = re.compile(r"[^;{}\\\x00-\x1f\x7f-\U0010ffff]+")
@@ -458,7 +489,7 @@ def record_text(record: Kind) -> str:
     fields = [(field.name, getattr(record, field.name)) for field in dataclasses.fields(record) if field.repr]  # type: ignore[arg-type]
     try:
         parts = [f"{name}={value!r}" for name, value in fields]
-    except (RecursionError, ValueError):  # ValueError: an integer of more digits than Python writes
+    except Exception:  # too deep, an integer of more digits than Python writes, or a foreign __repr__
         parts = [f"{name}={given(value)}" for name, value in fields]
     return f"{type(record).__qualname__}({', '.join(parts)})"
 

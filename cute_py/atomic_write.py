@@ -12,7 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from cute_py.errors import FileFormatError, InvalidTypeError, given
+from cute_py.argument_checks import expect_path
+from cute_py.errors import FileFormatError, given
 
 
 def unwritable_reason(path: str | os.PathLike[str]) -> str | None:
@@ -46,9 +47,9 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[I
         FileFormatError: the file can't be written there. InvalidTypeError: `path` is neither a string nor a path
             object.
     """
-    if not isinstance(path, (str, os.PathLike)):
-        raise InvalidTypeError(f"path must be a text or a path, got {type(path).__name__} {given(path)}")
-    shown = os.fspath(path) if os.fspath(path).isprintable() else given(os.fspath(path))
+    expect_path(path, "path")
+    name = os.fspath(path)
+    shown = name if name.isprintable() else given(name)
     reason = unwritable_reason(path)
     if reason is not None:
         raise FileFormatError(f"{shown or '(empty name)'}: can't be written: {reason}")

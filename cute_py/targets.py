@@ -199,10 +199,14 @@ def expect_version(value: object) -> Version:
 def version_text(version: Version) -> str:
     """Format a PTX version: (8, 6) becomes `8.6`.
 
+    Raises:
+        InvalidTypeError, InvalidValueError: the value is not a PTX version.
+
     >>> version_text((8, 6))
     '8.6'
     """
-    return f"{version[0]}.{version[1]}"
+    major, minor = expect_version(version)
+    return f"{major}.{minor}"
 
 
 def version_of(text: str) -> Version:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, make_dataclass
 from types import GenericAlias
@@ -11,11 +12,15 @@ import numpy as np
 import pytest
 
 import cute_py as cute
-from cute_py import Int
+from cute_py import Int, watch
 from cute_py.argument_checks import expect_expression, expect_fields, expect_function, expect_integers
-from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
+from cute_py.atomic_write import write_whole
+from cute_py.checkpoints import open_checkpoint
+from cute_py.errors import CuteError, FileFormatError, InvalidTypeError, InvalidValueError
 from cute_py.gpu.arrays import array_view
 from cute_py.mesh import Shard, distribute, redistribute
+from cute_py.mesh.reshard_plan import read_plan
+from cute_py.mesh.stored_tensors import stored_file
 from cute_py.tensor.arrays import ArrayEngine
 from tests.each import each_of
 from tests.refusals import Refusal, assert_refused, nested, refusals
@@ -42,6 +47,36 @@ class Row:
 class Unprintable:
     def __repr__(self) -> str:
         raise RuntimeError("no repr")
+
+
+class NowhereToGo(os.PathLike[str]):
+    def __fspath__(self) -> str:
+        raise RuntimeError("no path")
+
+
+TAKE_PATHS: dict[str, Callable[[Any], object]] = {
+    "save": lambda path: cute.draw.draw_layout(cute.Layout(4)).save(path),
+    "request_of_npy": lambda path: cute.tma.request_of_npy(path, (4,)),
+    "write_whole": lambda path: write_whole(path, "text"),
+    "stored_file": stored_file,
+    "read_plan": read_plan,
+    "open_checkpoint": open_checkpoint,
+    "read_records": watch.read_records,
+    "dump": lambda path: watch.report_on(watch.Recording((), 0)).dump(path),
+}
+
+
+@each_of("name", sorted(TAKE_PATHS))
+def test_what_is_no_path_is_refused(name: str) -> None:
+    for wrong in (0, Int(0), b"folder", ("folder",), NowhereToGo(), None):
+        with pytest.raises(InvalidTypeError, match="must be a text or a path, got "):
+            TAKE_PATHS[name](wrong)
+
+
+@pytest.mark.parametrize("name", ["\ud800", "a\0b"])
+def test_a_path_that_no_file_has_can_not_be_read(name: str) -> None:
+    with pytest.raises(FileFormatError, match="can't be read"):
+        read_plan(name)
 
 
 REFUSED: list[Refusal] = [

@@ -7,7 +7,10 @@ import enum
 import itertools
 import pickle
 import types
+import weakref
 from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -15,10 +18,19 @@ import numpy as np
 import pytest
 
 import cute_py as cute
-from cute_py import ArithTuple, ComposedLayout, E, Int, Layout, Swizzle, tma, tmem
-from cute_py.argument_checks import MOST_ELEMENTS, MOST_ITEMS, check_elements, has, items_of, record
-from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, LayoutError, UnknownNameError
+from cute_py import ArithTuple, ComposedLayout, E, Int, Layout, Swizzle, tma, tmem, watch
+from cute_py.argument_checks import MOST_ELEMENTS, MOST_ITEMS, MOST_ITERATED, check_elements, has, items_of, record
+from cute_py.errors import (
+    CuteError,
+    FileFormatError,
+    InvalidTypeError,
+    InvalidValueError,
+    LayoutError,
+    UnknownNameError,
+)
+from cute_py.targets import version_text
 from tests.calls.hostile import Agreeable, Answering, Itself, broad, deep_list, endless, endless_tuples
+from tests.calls.objects import KERNEL_TEXT
 from tests.calls.surface import exported
 from tests.each import each_of
 from tests.refusals import Refusal, assert_refused, nested, refusals
@@ -67,10 +79,14 @@ def test_what_getattr_makes_up_is_no_attribute() -> None:
 
 def test_items_end() -> None:
     assert items_of(iter([1, 2]), "items") == items_of(np.array([1, 2]), "items") == (1, 2)
-    assert len(items_of(itertools.repeat(0, MOST_ITEMS), "items")) == MOST_ITEMS
-    for many in (itertools.repeat(0, MOST_ITEMS + 1), endless(), Itself(), broad(1 << 40)):
-        with pytest.raises(InvalidValueError, match="items must have at most 4194304 items"):
+    assert len(items_of(itertools.repeat(0, MOST_ITERATED), "items")) == MOST_ITERATED
+    assert len(items_of(broad(MOST_ITEMS), "items")) == MOST_ITEMS
+    for many in (itertools.repeat(0, MOST_ITERATED + 1), endless(), Itself(), broad(1 << 40), broad(MOST_ITEMS + 1)):
+        with pytest.raises(InvalidValueError, match=r"items must have at most (1048576|4194304) items"):
             items_of(many, "items")
+    for none in (4, weakref.proxy(Layout), Failing()):
+        with pytest.raises(InvalidTypeError, match="items must be a sequence, got "):
+            items_of(none, "items")  # type: ignore[arg-type]
 
 
 def test_arrays_are_bounded() -> None:
@@ -90,6 +106,39 @@ def test_a_record_of_deep_lists_has_a_repr() -> None:
     assert repr(tma.Fix("change", {"tile": deep_list(5000)})).count("nested too deep") == 1
 
 
+def test_a_record_of_what_has_no_repr_has_one() -> None:
+    class Unprintable:
+        def __repr__(self) -> str:
+            raise RuntimeError("no repr")
+
+    assert repr(tma.Fix("change", {"tile": Unprintable()})).count("that can't be printed") == 1
+
+
+class Failing:
+    """An integer, and a sequence, that can't be read."""
+
+    def __index__(self) -> int:
+        raise KeyError("index")
+
+    def __len__(self) -> int:
+        raise KeyError("len")
+
+
+class Huge:
+    def __index__(self) -> int:
+        return 10**400
+
+
+class Broad:
+    """A sequence of more items than memory holds."""
+
+    def __len__(self) -> int:
+        return 1 << 62
+
+    def __getitem__(self, item: int) -> int:
+        return 1
+
+
 REFUSED: list[Refusal] = [
     *[
         (f"{name} of {type(thing).__name__}", lambda f=f, thing=thing: f(thing), InvalidTypeError, "got")
@@ -105,18 +154,42 @@ REFUSED: list[Refusal] = [
             "gbasis": lambda thing: tma.construct_tma_gbasis(thing, thing, thing),
             "request": tma.note_box_bytes,
             "to_json": tma.to_json,
+            "as_arith_tuple": cute.as_arith_tuple,
+            "unflagged": cute.as_position_independent_swizzle_layout,
+            "prefetch": tma.PrefetchDescriptor,
+            "descriptor": lambda thing: tma.verify_partition(Layout(4), None, (4,), descriptor=thing),
         }.items()
         for thing in (Answering(), Agreeable(), Itself())
     ],
     ("coordinate", lambda: Layout((4, 8))(Answering(), 1), InvalidTypeError, "Answering can't be a stride, because a"),
     ("module", lambda: cute.max_common_layout(cute, Layout(4)), InvalidTypeError, "got module"),
     ("endless dims", lambda: tma.TensorMapTiled(7, 0, (64, 64), endless(), (4, 4)), InvalidValueError,
-     "at most 4194304 items"),
-    ("endless tile", lambda: tmem.S[(2, 2):(2, 1)].apply(endless()), InvalidValueError, "most 4194304 items, so an"),
-    ("endless maps", lambda: tma.encode_many(endless_tuples()), InvalidValueError, "most 4194304 items, so an"),
+     "at most 1048576 items"),
+    ("endless tile", lambda: tmem.S[(2, 2):(2, 1)].apply(endless()), InvalidValueError, "most 1048576 items, so an"),
+    ("endless maps", lambda: tma.encode_many(endless_tuples()), InvalidValueError, "most 1048576 items, so an"),
     ("view", lambda: Swizzle(2, 0, 3)(broad(1 << 40)), InvalidValueError, "elements, got 1099511627776"),
     ("view of a map", lambda: tma.read_map(broad(1 << 40)), InvalidValueError, "the tensor map has 1099511627776"),
     ("start", lambda: cute.prefix_product((2, 3), slice(1)), InvalidTypeError, "slice can't be a stride, because a"),
+    ("failing size", lambda: Layout(Failing()), InvalidTypeError, "expected an integer, got Failing"),
+    ("failing matrix", lambda: cute.expand("SM90::GMMA::SPARSE::GMMA_64x8x32_F16F16F16_SS", [[Broad(), 5]], [[1, 2]]),
+     InvalidTypeError, "the stored A must be a matrix"),
+    ("iterator", lambda: cute.make_inttuple_iter(1, 2) + Decimal(4), InvalidTypeError, "must hold integers and tuples"),
+    ("huge leaf", lambda: cute.sum_((2, Huge())), InvalidValueError, r"must be at most 2**128 in magnitude"),
+    ("divisor", lambda: E(0).ceil_div(timedelta(1)), InvalidTypeError, "can be scaled only by integers"),
+    ("divisor of", lambda: E(0).safe_div(timedelta(1)), InvalidTypeError, "can be scaled only by integers"),
+    ("schedule", lambda: cute.run_ptx(KERNEL_TEXT, block=32, schedule=np.arange(3)), InvalidValueError,
+     "must be 'both', 'eager', 'lazy'"),
+    ("columns", lambda: tmem.TmemAllocation(Huge()), CuteError, "columns; must be within 32..512"),
+    ("name of a copy", lambda: tma.make_tma_copy_tiled(Layout(4), Layout(4, E(0)), 4, name=[]), InvalidTypeError,
+     "name must be a str"),
+    ("type of a copy", lambda: tma.make_tma_copy_tiled(Layout(4), Layout(4, E(0)), 4, dtype=Layout(4)), CuteError,
+     "not an element type"),
+    ("hints", lambda: cute.prepare_copy(np.zeros(4), np.zeros(4), hints=np.arange(3), cast="float16"), InvalidTypeError,
+     "hints must be a bool"),
+    ("version", lambda: version_text(nested(3000)), InvalidTypeError, "a PTX version must be two integers"),
+    ("long folder", lambda: watch.read_records("a" * 300), FileFormatError, "File name too long"),
+    ("value", lambda: cute.basis_value(Answering()), InvalidTypeError, "Answering can't be a stride, because a"),  # type: ignore[arg-type]
+    ("value of text", lambda: cute.basis_value("4"), InvalidTypeError, "expected an integer, got str"),  # type: ignore[arg-type]
     ("fraction", lambda: E(0) + Fraction(1, 2), InvalidTypeError, "only integers, tuples and basis elements can be"),
     ("difference", lambda: Fraction(1, 2) - E(0), InvalidTypeError, "only integers, tuples and basis elements can be"),
     ("format", lambda: format(Int(4), "..."), InvalidValueError, "'...' is not a valid format for an integer"),

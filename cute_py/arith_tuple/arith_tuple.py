@@ -271,14 +271,13 @@ def as_arith_tuple(value: int) -> int: ...
 def as_arith_tuple(value: Operand) -> Element:
     """Convert a tuple, basis element or arithmetic tuple to an `ArithTuple`; an integer stays an integer.
 
+    Raises:
+        InvalidTypeError: the value is none of these.
+
     >>> print(as_arith_tuple((1, (2, 3))))
     (1,(2,3))
     """
-    if isinstance(value, tuple):
-        return ArithTuple(*value)
-    if hasattr(type(value), "as_arith_tuple"):
-        return value.as_arith_tuple()  # type: ignore[union-attr]
-    return value
+    return _element(value)
 
 
 class ScaledBasis(Immutable):
@@ -388,13 +387,13 @@ class ScaledBasis(Immutable):
 
     def ceil_div(self, n: Scale) -> ScaledBasis:
         """Return the basis element with its value divided by n, rounded up."""
-        return ScaledBasis(ceil_div_of(self._dividend("ceil_div"), as_leaf(n)), *self.modes)
+        return ScaledBasis(ceil_div_of(self._dividend("ceil_div"), scale(n, self)), *self.modes)
 
     def safe_div(self, n: Scale) -> ScaledBasis:
         """Return the basis element with its value divided by n. If both are static, n must divide the value."""
         if isinstance(self.value, Int) and isinstance(n, Int) and n and int(self.value) % int(n):
             raise StaticAssertError("Static safe_div requires t % u == 0", {"basis": self, "divisor": n})
-        return ScaledBasis(trunc_div(self._dividend("safe_div"), as_leaf(n)), *self.modes)
+        return ScaledBasis(trunc_div(self._dividend("safe_div"), scale(n, self)), *self.modes)
 
     def _dividend(self, operation: str) -> Leaf:
         """Return the value as a leaf. A ratio is refused, because C++ can't divide one."""
@@ -459,10 +458,13 @@ def E(*modes: int) -> ScaledBasis:
 def basis_value(basis: ScaledBasis | int) -> int:
     """Return the value (scale) of a basis element; for an integer, the integer itself.
 
+    Raises:
+        InvalidTypeError: the argument is neither.
+
     >>> print(basis_value(Int(7) * E(2)))
     _7
     """
-    return basis.value if isinstance(basis, ScaledBasis) else basis
+    return basis.value if isinstance(basis, ScaledBasis) else as_leaf(basis)  # type: ignore[no-any-return]
 
 
 @overload

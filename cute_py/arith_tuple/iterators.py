@@ -125,10 +125,8 @@ class ArithTupleIterator:
 
     def __add__(self, offset: Operand) -> ArithTupleIterator:
         """Move the iterator by a coordinate: an arithmetic tuple, a plain tuple, a basis element or a static 0."""
-        if isinstance(offset, tuple):
-            offset = ArithTuple(*offset)
-        elif not isinstance(offset, (ArithTuple, ScaledBasis)):
-            offset = as_leaf(offset)
+        if not isinstance(offset, (ArithTuple, ScaledBasis)):
+            offset = as_arith_tuple(offset)  # type: ignore[arg-type]
         return ArithTupleIterator(self.coord + offset)
 
     def __getitem__(self, offset: Operand) -> Element:

@@ -90,7 +90,7 @@ def sum_(t: Tree) -> int:
     >>> sum_((1, (2, Int(3)))), sum_((Int(1), Int(2)))
     (6, Int(3))
     """
-    return sum(_checked_leaves(t, "sum_"), Int(0))  # type: ignore[no-any-return]
+    return sum(map(as_leaf, _checked_leaves(t, "sum_")), Int(0))  # type: ignore[no-any-return]
 
 
 def tuple_max(t: Tree) -> int:

@@ -135,7 +135,7 @@ def _matrix(value: ArrayLike, what: str) -> Array:
     refuse_mask(value, what)
     try:
         found = np.asarray(value)
-    except (ValueError, TypeError):
+    except Exception:  # rows of different lengths, or a foreign object that fails or has no end
         raise InvalidTypeError(f"{what} must be a matrix, got {given(value)}") from None
     check_elements(found.size, what)
     if found.ndim != 2 or found.dtype.kind in "OSUMm":

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cute_py.argument_checks import expect_path
 from cute_py.errors import FileFormatError, given
 from cute_py.formats.stored_weights import StoredWeights, find_weights
 from cute_py.mesh.stored_tensors import StoredFile, StoredTensor, stored_file
@@ -49,7 +50,7 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         FileFormatError: a file does not exist or has another format, two files have the same tensor, or an index names
             a missing file or tensor.
     """
-    files, index, listed = _paths(Path(path))
+    files, index, listed = _paths(expect_path(path, "path"))
     stored = {file: stored_file(file) for file in files}
     tensors: dict[str, StoredTensor] = {}
     metadata: dict[str, str] = {}

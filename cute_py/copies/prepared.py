@@ -85,7 +85,7 @@ def prepare_copy(
     if computes(source, destination, options):
         from cute_py.copies.scaled.prepared import prepare_scaled
 
-        if hints or tuning is not None or dtype is not None:
+        if expect(hints, bool, "hints") or tuning is not None or dtype is not None:
             raise InvalidValueError("hints, tuning and dtype apply to a copy between layouts, not to one that computes")
         return prepare_scaled(source, destination, device, unique=unique, **options)
     pair = cast_type("tuple[Operand, Operand]", (source, destination))

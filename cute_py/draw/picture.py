@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from cute_py.argument_checks import expect, expect_items
+from cute_py.argument_checks import expect, expect_items, expect_path
 from cute_py.atomic_write import write_whole
 from cute_py.draw.page import html_page
 from cute_py.draw.render_svg import FONT, render
@@ -141,9 +141,7 @@ class Picture:
             FileFormatError: the file can't be written.
             MissingPackageError: a .png needs the extra `png`.
         """
-        if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str):
-            raise InvalidTypeError(f"a picture is saved to a path, got {type(path).__name__} {given(path)}")
-        target = Path(path)
+        target = expect_path(path, "the file of a picture")
         forms = {".svg": "svg", ".png": "png", ".html": "html", ".txt": "text"}
         form = forms.get(target.suffix.lower())
         if form is None:

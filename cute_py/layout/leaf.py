@@ -540,9 +540,10 @@ def as_leaf(x: Any) -> Any:
         return _as_symbol(x)
     if hasattr(kind, "__index__"):
         try:
-            return check_magnitude(operator.index(x), "a size, stride or coordinate")
-        except TypeError:  # a numpy array has __index__, which works for a single integer only
+            number = operator.index(x)
+        except Exception:  # a numpy array has __index__, which works for a single integer only; a foreign one may fail
             raise InvalidTypeError(f"expected an integer, got {kind.__name__} {given(x)}") from None
+        return check_magnitude(number, "a size, stride or coordinate")
     if isinstance(x, (Number, Sequence, dict, set, type)) or x is None or kind.__module__ == "numpy":
         hint = "shapes and strides are tuples" if kind is list else None
         if kind is str and ":" in x:

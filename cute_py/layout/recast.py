@@ -295,13 +295,18 @@ def _whole(swizzle: Swizzle, units: str, bits: int, within: str, new_bits: int, 
 
 def as_position_independent_swizzle_layout(layout: OneLayout) -> OneLayout:
     """Convert a layout with an unset pointer to one whose swizzle acts on elements, for a tile that starts where the
-    swizzle's pattern starts. Any other layout is returned unchanged.
+    swizzle's pattern starts. Any other layout, or a swizzle, is returned unchanged.
+
+    Raises:
+        InvalidTypeError: the argument is neither.
 
     >>> tile = static(Layout((8, 64), (64, 1)))
     >>> print(as_position_independent_swizzle_layout(ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), tile)))
     Sw<3,3,3> o _0 o (_8,_64):(_64,_1)
     """
     if not is_flagged(layout):
+        if not isinstance(layout, Swizzle):
+            domain_of(layout)  # refuses what is no layout
         return layout
     flag = layout.offset
     return composition(recast_layout(layout.outer, BYTE, flag.bits), Int(int(flag)), layout.inner)  # type: ignore[no-any-return]

@@ -515,10 +515,8 @@ def ptx_of(source: Any, arch: str | None = None) -> str:
 
 
 def _modes(schedule: str | int) -> list[str | int]:
-    if schedule == "both":
-        return ["eager", "lazy"]
-    if schedule in ("eager", "lazy"):
-        return [schedule]
+    if isinstance(schedule, str) and schedule in ("both", "eager", "lazy"):
+        return ["eager", "lazy"] if schedule == "both" else [schedule]
     if is_integer(schedule):
         return [int(schedule)]
     raise InvalidValueError(f"schedule = {given(schedule)}; must be 'both', 'eager', 'lazy' or a seed")

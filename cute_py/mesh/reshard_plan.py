@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cute_py.argument_checks import expect_integers, expect_items
+from cute_py.argument_checks import expect_integers, expect_items, expect_path
 from cute_py.errors import FileFormatError, InvalidValueError, LayoutError, counted, given, shortened
 from cute_py.mesh.placements import Partial, Placement, Replicate, SectionedShard
 from cute_py.mesh.sharded_layout import MOST_DEVICES, ShardedLayout, distribute
@@ -213,18 +213,18 @@ def read_plan(path: str | os.PathLike[str]) -> ReshardPlan:
     Raises:
         FileFormatError: the file is not TOML, or a key is missing or unknown.
     """
+    place = expect_path(path, "path")
     try:
-        with open(path, "rb") as file:
+        with place.open("rb") as file:
             table = tomllib.load(file)
-    except OSError as error:
-        raise FileFormatError(f"{path}: can't be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise FileFormatError(f"{path}: not valid TOML: {shortened(str(error))}") from None
+    except (OSError, ValueError) as error:  # ValueError: a path that no file can have
+        raise FileFormatError(f"{path}: can't be read: {getattr(error, 'strerror', None) or error}") from None
     unknown = [key for key in table if key not in ("source", "destination", "placements")]
     if unknown:
         raise FileFormatError(f"{path}: unknown table {given(unknown[0])}; must be source, destination or placements")
-    folder = Path(path).parent
-    return ReshardPlan(*[_side(table, name, folder, str(path)) for name in ("source", "destination")])
+    return ReshardPlan(*[_side(table, name, place.parent, str(path)) for name in ("source", "destination")])
 
 
 def _side(table: dict[str, Any], name: str, folder: Path, path: str) -> MeshSide:

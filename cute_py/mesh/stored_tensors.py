@@ -19,6 +19,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from cute_py.argument_checks import expect_path
 from cute_py.array_headers import truncated
 from cute_py.dtypes import SAFETENSORS_TYPES, DType, as_dtype
 from cute_py.errors import FileFormatError, given, imported, shortened
@@ -95,7 +96,7 @@ def stored_file(path: str | os.PathLike[str]) -> StoredFile:
         MissingPackageError: the package safetensors is not installed.
     """
     safetensors = imported("safetensors", "reading .safetensors files", "safetensors", "pip install 'cute-py[cli]'")
-    file = Path(path)
+    file = expect_path(path, "path")
     found: dict[str, StoredTensor] = {}
     try:
         with file.open("rb") as opened:

@@ -23,7 +23,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from cute_py.errors import CuteError, FileFormatError, InvalidTypeError, given
+from cute_py.argument_checks import expect_path
+from cute_py.errors import CuteError, FileFormatError, given
 
 VARIABLE: Final = "CUTE_PY_PYODIDE"
 """Environment variable that names the folder of the package."""
@@ -57,10 +58,8 @@ def find_interpreter(folder: str | os.PathLike[str] | None = None) -> Path | Non
         FileFormatError: the named folder is not that package. InvalidTypeError: `folder` is not a path.
     """
     named = folder if folder is not None else os.environ.get(VARIABLE)
-    if named is not None and not isinstance(named, (str, os.PathLike)):
-        raise InvalidTypeError(f"the folder of the interpreter must be a path, got {given(named)}")
-    if named:
-        found = Path(named)
+    if named is not None and named != "":
+        found = expect_path(named, "the folder of the interpreter")
         if not _is_package(found):
             raise FileFormatError(
                 f"{given(str(found))} is not the npm package pyodide", {"needed": ", ".join(FILES.values())}

@@ -9,10 +9,10 @@ import os
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from cute_py.argument_checks import record
 from cute_py.errors import DeviceError, MissingPackageError, shortened
 
 SOURCE: Final = Path(__file__).with_name("injection.c")
@@ -22,7 +22,7 @@ BUILD_SECONDS: Final = 120
 INSTALL: Final = "pip install 'cute-py[watch]'"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Injector:
     """The library that watches a program. library: its path, for CUDA_INJECTION64_PATH; cupti: the path of the libcupti
     that it loads.

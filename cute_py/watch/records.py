@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from cute_py.argument_checks import record
+from cute_py.argument_checks import expect_path, record
 from cute_py.errors import CuteError, FileFormatError
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.fields import MAP_BYTES, MAX_RANK
@@ -233,19 +233,20 @@ def read_records(folder: str | Path) -> Recording:
     """The recording in a folder of <pid>.jsonl files.
 
     Raises:
-        FileFormatError: the folder does not exist, or a file in it can't be read.
+        InvalidTypeError: the argument is not a path. FileFormatError: the folder does not exist, or a file in it can't
+            be read.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     print(read_records(folder).maps)
     ()
     """
-    place = Path(folder)
+    place = expect_path(folder, "the folder of a recording")
     try:
         if not place.is_dir():
             raise FileFormatError(f"{place}: no such folder")
-    except ValueError as error:
-        raise FileFormatError(f"{str(place)[:80]!r}: {error}") from None
+    except (OSError, ValueError) as error:  # a name that is too long, or that no folder can have
+        raise FileFormatError(f"{str(place)[:80]!r}: {getattr(error, 'strerror', None) or error}") from None
     recorder = Recorder()
     for path in record_files(place):
         for line in _lines(path):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from cute_py.argument_checks import expect, record
+from cute_py.argument_checks import expect, expect_path, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import FileFormatError, UnknownFactError, counted, shortened
 from cute_py.explanation.cuda_pastes import result_of_encode
@@ -110,7 +110,7 @@ class WatchReport:
         Raises:
             FileFormatError: the folder can't be made, or a file can't be written.
         """
-        place = Path(folder)
+        place = expect_path(folder, "folder")
         written = []
         try:
             place.mkdir(parents=True, exist_ok=True)

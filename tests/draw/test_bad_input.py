@@ -62,8 +62,8 @@ REFUSED: list[Refusal] = [
     ("sources of texts", lambda: draw.draw_tmem(np.zeros((8, 8, 4), "U1")), InvalidTypeError, "must be byte offsets"),
     ("sources of nothing", lambda: draw.draw_tmem(np.zeros((0, 0, 4), int)), InvalidTypeError, "must be byte offsets"),
     ("sources of floats", lambda: draw.draw_tmem(np.full((8, 8, 4), np.nan)), InvalidTypeError, "float64; must be"),
-    ("no path", lambda: PICTURE.save(0), InvalidTypeError, "a picture is saved to a path, got int 0"),  # type: ignore[arg-type]
-    ("path of bytes", lambda: PICTURE.save(b"x.svg"), InvalidTypeError, "is saved to a path, got bytes"),  # type: ignore[arg-type]
+    ("no path", lambda: PICTURE.save(0), InvalidTypeError, "the file of a picture must be a text or a path, got int 0"),  # type: ignore[arg-type]
+    ("path of bytes", lambda: PICTURE.save(b"x.svg"), InvalidTypeError, "must be a text or a path, got bytes"),  # type: ignore[arg-type]
     ("path with a zero", lambda: PICTURE.save("a\0.svg"), FileFormatError, "can't be written"),
     ("long path", lambda: PICTURE.save("/tmp/" + "a" * 300 + ".svg"), FileFormatError, "can't be written"),
     ("scale", lambda: PICTURE.png(10**5000), InvalidValueError, "(16610 bits); must be below 64000000"),

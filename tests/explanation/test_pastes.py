@@ -140,7 +140,7 @@ def test_a_tiled_copy_of_names_is_a_paste(tiler: str, layout: str) -> None:
     """`parse` takes numbers alone there, and a tile that is not empty; the print is answered all the same."""
     atom = next(row["text"] for row in PASTES if row["id"] == "b-1545c").partition("Copy_Atom")[2]
     text = f"TiledCopy\n  Tiler_MN:       {tiler}\n  TiledLayout_TV: {layout}\nCopy_Atom{atom}"
-    with pytest.raises(ParseError, match="positive numbers|of numbers"):
+    with pytest.raises(ParseError, match=r"positive numbers|of numbers"):
         cute.parse(text)
     assert cute.explain(text).startswith("TiledCopy, as CuTe prints it")
 

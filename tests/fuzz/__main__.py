@@ -1,5 +1,5 @@
-"""python -m tests.fuzz: seeded calls of the public names, half of them with one argument mutated; and uses of what they
-return, whose results are used in turn.
+"""python -m tests.fuzz: seeded calls of the public names, half of them with one argument mutated, a quarter with
+two; and uses of what they return, whose results are used in turn.
 
 A finding is an exception outside `CuteError`, a call or use above 2 s of CPU time, or one above 2 GB.
 """

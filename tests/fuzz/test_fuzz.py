@@ -1,5 +1,5 @@
-"""A seeded sample of calls of every public name, half of them with one wrong argument, and of uses of what they return;
-and what the fuzzer finds."""
+"""A seeded sample of calls of every public name, most of them with a wrong argument or two, and of uses of what they
+return; and what the fuzzer finds."""
 
 from __future__ import annotations
 

@@ -43,9 +43,13 @@ MEMORY = 2 << 30
 """Bytes of address space that calls may add to what the process has before the first one."""
 
 
+MUTATIONS = (0, 1, 2, 1)
+"""How many arguments of a call are mutated, by its number modulo 4. The second may be the first again."""
+
+
 @dataclass(frozen=True)
 class Task:
-    """The `number`th call of a name; odd ones are mutated."""
+    """The `number`th call of a name; odd ones have a mutated argument, and every second even one has two."""
 
     name: str
     number: int
@@ -54,8 +58,9 @@ class Task:
 def call_of(entry: Entry, seed: object, number: int) -> Call:
     """The call of a task; the same in every process."""
     call = entry.call(f"{seed}/{number}")
-    if number % 2 and entry.mutable:
-        return mutated(call, random.Random(f"{seed}/{number}/{entry.name}/mutation"))
+    source = random.Random(f"{seed}/{number}/{entry.name}/mutation")
+    for _ in range(MUTATIONS[number % 4] if entry.mutable else 0):
+        call = mutated(call, source)
     return call
 
 

@@ -157,7 +157,7 @@ def check_columns(n_cols: int) -> int:
             "note": "ptxas checks an immediate, but not a number in a register",
         }
         hint = None
-        if is_integer(n_cols) and 0 < n_cols <= ALLOC_MAX:
+        if is_integer(n_cols) and 0 < operator.index(n_cols) <= ALLOC_MAX:
             hint = f"allocate n_cols={alloc_columns(n_cols)}"
         raise TmemError(reason, facts, hint)
     return operator.index(n_cols)

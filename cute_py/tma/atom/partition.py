@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cute_py.argument_checks import expect, expect_having, expect_integer, is_integer
 from cute_py.arith_tuple.arith_tuple import ArithTuple
 from cute_py.arith_tuple.iterators import ArithTupleIterator
-from cute_py.dtypes import DType
+from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.arguments import Tree, underscore
 from cute_py.layout.coalesce import coalesce
@@ -222,7 +222,7 @@ def make_tma_copy_tiled(
     ctas: int = 1,
     *,
     name: str = "SM90_TMA_LOAD",
-    dtype: DType | None = None,
+    dtype: DTypeLike | None = None,
 ) -> TiledCopy:
     """Make the tiled copy of an operation that `ctas` CTAs issue together. CTAs take the role of its threads.
 
@@ -230,6 +230,7 @@ def make_tma_copy_tiled(
         num_val_src: elements of one instruction. num_multicast: CTAs that share the tile.
         name, dtype: C++'s operation and the element type, for the copy's atom.
     Raises:
+        InvalidTypeError, InvalidValueError: an argument has the wrong type, or is less than 1.
         StaticAssertError: 'Stride Divisibility Condition' or 'tile_to_shape: block shape does not divide the target
             shape.' if the slots do not tile the value map; 'TiledCopy uses too few thrs for selected CopyAtom' if a
             pair of CTAs issues the atom and fewer CTAs share the tile. The messages are CuTe's.
@@ -239,6 +240,8 @@ def make_tma_copy_tiled(
     (Int(128), Int(64))
     """
     expect(cta_v_map, Layout, "the value map")
+    expect(name, str, "name")
+    dtype = None if dtype is None else as_dtype(dtype)
     num_val_src = expect_integer(num_val_src, "num_val_src")
     num_multicast, ctas = expect_integer(num_multicast, "num_multicast"), expect_integer(ctas, "ctas")
     if min(num_val_src, num_multicast, ctas) < 1:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from enum import IntEnum
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cute_py.argument_checks import expect_having, expect_integer, expect_integers
+from cute_py.argument_checks import expect_having, expect_integer, expect_integers, expect_path
 from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import FileFormatError, InvalidTypeError, InvalidValueError, given
 from cute_py.tma.descriptor.data_types import format_of
@@ -200,9 +199,7 @@ def request_of_npy(
     ...     print(request_of_npy(file.name, (64, 32), address=4096).global_strides)
     (256,)
     """
-    if not isinstance(path, (str, PathLike)):
-        raise InvalidTypeError(f"path must be a str or a path of a .npy file, got {given(path)}")
-    shape, dtype, strides = _npy_header(Path(path))
+    shape, dtype, strides = _npy_header(expect_path(path, "path"))
     return request_of_array(shape, dtype, box, strides=strides, address=address, **options)
 
 

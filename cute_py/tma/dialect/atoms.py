@@ -392,7 +392,7 @@ class ExecTmaAtom:
     __repr__ = short_repr
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PrefetchDescriptor:
     """The prefetch of a descriptor into the descriptor cache.
 

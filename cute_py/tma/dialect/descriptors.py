@@ -21,6 +21,7 @@ from cute_py.argument_checks import (
     expect_integers,
     expect_items,
     record,
+    wrong_type,
 )
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
@@ -223,6 +224,15 @@ class _Descriptor:
 
     def __str__(self) -> str:
         return self.mnemonic
+
+
+def expect_descriptor(
+    value: TmaDescriptorTiled | TmaDescriptorIm2col, rule: str
+) -> TmaDescriptorTiled | TmaDescriptorIm2col:
+    """Return the value if it is a TMA descriptor; `rule` is the text of the error, up to what was given."""
+    if not isinstance(value, (TmaDescriptorTiled, TmaDescriptorIm2col)):
+        raise wrong_type(rule, value)
+    return value
 
 
 def repr_of_descriptor(descriptor: TmaDescriptorTiled | TmaDescriptorIm2col) -> str:

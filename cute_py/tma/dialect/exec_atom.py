@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from cute_py.argument_checks import expect, expect_integer, expect_integers, is_integer, record
+from cute_py.argument_checks import expect, expect_integer, expect_integers, expect_items, is_integer, record
 from cute_py.arith_tuple.arith_tuple import ArithTuple, ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidTypeError, TmaBuildError, given
@@ -51,7 +51,13 @@ from cute_py.tma.dialect.atoms import (
     memory_space_of,
     store_bounds,
 )
-from cute_py.tma.dialect.descriptors import SharedLayout, SupportsDLPack, TmaDescriptorIm2col, TmaDescriptorTiled
+from cute_py.tma.dialect.descriptors import (
+    SharedLayout,
+    SupportsDLPack,
+    TmaDescriptorIm2col,
+    TmaDescriptorTiled,
+    expect_descriptor,
+)
 from cute_py.tma.dialect.descriptors import build_tma_descriptor as tma_descriptor_tiled
 from cute_py.tma.dialect.descriptors import build_tma_descriptor_im2col as tma_descriptor_im2col
 from cute_py.tma.dialect.diagnostics import TEXTS, broken, check_atom, refuse_operation, short_repr
@@ -245,7 +251,8 @@ def lower_tma_load(
     expect(exec_atom, ExecTmaAtom, "an executable atom")
     atom = exec_atom.atom
     needs = check_exec_copy(exec_atom, dst, coord)
-    offsets = expect_integers(im2col_offsets or atom.no_offsets, "im2col_offsets", count=len(atom.no_offsets))
+    offsets = expect_items(im2col_offsets, "im2col_offsets", "a sequence of integers") or atom.no_offsets
+    offsets = expect_integers(offsets, "im2col_offsets", count=len(atom.no_offsets))
     cta = expect_integer(cta, "cta", 0, atom.num_multicast - 1)
     refuse_operation(check_load(atom) + needs)
     first = (PrefetchDescriptor(atom.descriptor),) if expect(prefetch, bool, "prefetch") else ()
@@ -546,9 +553,7 @@ def prefetch_tma_desc(descriptor: TmaDescriptorTiled | TmaDescriptorIm2col) -> P
     >>> prefetch_tma_desc(descriptor).descriptor.request.box_dim
     (64, 128)
     """
-    if not isinstance(descriptor, (TmaDescriptorTiled, TmaDescriptorIm2col)):
-        raise InvalidTypeError(f"prefetch_tma_desc takes a TMA descriptor, got {type(descriptor).__name__}")
-    return PrefetchDescriptor(descriptor)
+    return PrefetchDescriptor(expect_descriptor(descriptor, "prefetch_tma_desc takes a TMA descriptor"))
 
 
 Source: TypeAlias = TmaDescriptorTiled | TmaDescriptorIm2col | Tensor | SupportsDLPack

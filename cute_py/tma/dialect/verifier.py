@@ -40,6 +40,7 @@ from cute_py.tma.dialect.descriptors import (
     SupportsDLPack,
     TmaDescriptorIm2col,
     TmaDescriptorTiled,
+    expect_descriptor,
     is_static_layout,
     map_swizzle,
     mode_sizes,
@@ -435,6 +436,7 @@ def verify_partition(
         descriptor: the descriptor of the operation; it must match the tile, the tensor and the operation. The other
             arguments are those of `partition`.
     Raises:
+        InvalidTypeError: `descriptor` or `s2t` has another type.
         InvalidValueError: a mode is unknown, a load mode is given for a store or a reduction, or `metadata` is given.
 
     >>> walk = verify_partition(Layout((Int(8), Int(64))), None, (8, 64))
@@ -456,6 +458,8 @@ def verify_partition(
         raise InvalidValueError(f"metadata = {given(metadata)}; the verifier does not partition sparse operands")
     if s2t is not None:
         expect(s2t, S2TDescriptorView, "s2t, a view of get_copy_s2t_smem_desc,")
+    if descriptor is not None:
+        expect_descriptor(descriptor, "descriptor must be a TMA descriptor or None")
     count = None if num_multicast is None else counted_ctas(num_multicast)
     operands = (smem_layout, gtensor, partitioner, cta_v_map)
     return walk_steps(PartitionOperands(*operands, load, store, reduce, count, arch, speech, descriptor, s2t))

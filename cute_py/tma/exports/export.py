@@ -12,8 +12,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Final
 
-from cute_py.argument_checks import expect, expect_expression, expect_having, expect_name
-from cute_py.errors import EmissionError, FileFormatError, InvalidTypeError, InvalidValueError, given
+from cute_py.argument_checks import expect, expect_expression, expect_having, expect_name, expect_path
+from cute_py.errors import EmissionError, FileFormatError, InvalidValueError, given
 from cute_py.targets import architecture
 from cute_py.tma.descriptor.data_types import (
     FORMATS,
@@ -308,9 +308,7 @@ def write_export(
     tile.ptx
     """
     text = export(atom, kind, request=request, arch=arch)
-    if not isinstance(path, (str, PathLike)):
-        raise InvalidTypeError(f"path must be a str or a path, got {type(path).__name__} {given(path)}")
-    target = Path(path)
+    target = expect_path(path, "path")
     if not target.name:
         raise InvalidValueError(f"path = {given(path)}; must end in the name of a file")
     if not target.suffix:

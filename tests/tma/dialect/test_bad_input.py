@@ -42,7 +42,7 @@ REFUSED: list[Refusal] = [
     ("unicode name", lambda: lower.cuda_kernel(COPY, "\u00e9"), InvalidValueError, "must be an identifier"),
     ("variable", lambda: lower.encode_call(ATOM.request, variable="x y"), InvalidValueError, "variable = 'x y'"),
     ("address", lambda: lower.encode_call(ATOM.request, address="a; b"), InvalidValueError, "must be an expression"),
-    ("path", lambda: lower.write_export(ATOM, "cu", 5), InvalidTypeError, "path must be a str or a path"),
+    ("path", lambda: lower.write_export(ATOM, "cu", 5), InvalidTypeError, "path must be a text or a path"),
     ("no path", lambda: lower.write_export(ATOM, "cu", ""), InvalidValueError, "the name of a file"),
     ("folder", lambda: lower.write_export(ATOM, "cu", "/no/such/folder/x.cu"), FileFormatError, "can't be written"),
     ("target", lambda: lower.export(ATOM, "cu", arch="sm_1"), InvalidValueError, "not a known architecture"),
