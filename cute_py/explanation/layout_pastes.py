@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -515,17 +515,22 @@ def _torch(text: str) -> Iterator[Reading]:
             )
             continue
         named = TYPE_NAME.search(text)
-        yield _array_reading(match.span(), shape, stride, lines, named[1] if named else "")
+        found = _array_reading(match.span(), shape, stride, lines, named[1] if named else "")
+        of_map = re.match(r"\s{0,9},?\s{0,9}block_shape", text[match.end() : match.end() + 40])  # the box decides too
+        yield replace(found, judged=False) if of_map else found
 
 
 def _array_reading(
     span: tuple[int, int], shape: tuple[int, ...], stride: tuple[int, ...], lines: list[str], dtype: str
 ) -> Reading:
     """Explain whether TMA can copy an array of this shape and stride, and if not, what to pad."""
+    from cute_py.explanation.offers import array_rules, copies_padded
+
     broken: list[Diagnostic] = []
     changes: list[str] = []
     offered: list[str] = []
-    order = sorted((i for i in range(len(shape)) if shape[i] != 1), key=lambda i: stride[i])
+    judged = False
+    order = sorted((i for i in range(len(shape)) if shape[i] != 1), key=lambda i: (not stride[i], abs(stride[i])))
     dense = all(stride[i] == math.prod(shape[i + 1 :]) for i in range(len(shape)) if shape[i] != 1)
     lines.append("row-major and dense: contiguous in PyTorch's sense" if dense else "not contiguous in PyTorch's sense")
     if order and stride[order[0]] != 1:
@@ -545,8 +550,11 @@ def _array_reading(
                 )
                 padded = -(-stride[i] // unit) * unit
                 offered.append(f"pad mode {i}: stride {stride[i]} -> {padded} elements ({padded * bits // 8} bytes)")
-        if offered and _copies_padded([shape[i] for i in order], [stride[i] for i in order[1:]], bits):
+        sizes, steps = [shape[i] for i in order], [stride[i] for i in order[1:]]
+        if offered and copies_padded(sizes, steps, bits):
             changes += offered
+        judged = (rules := array_rules(sizes, steps, bits)) is not None
+        broken += rules or []
     if not dtype:
         need = [f"{bits} bits: a multiple of {128 // bits}" for bits in (8, 16, 32)]
         lines.append(
@@ -558,23 +566,7 @@ def _array_reading(
     missing = () if dtype else ("the element type",)
     head = f"Shape and stride of an array of {dtype}" if dtype else "Shape and stride of an array, as in PyTorch"
     kept = Reading(head, *span, lines, broken, changes, missing)
-    return replace(kept, elsewhere="TMA can copy it.", judged=bool(dtype))
-
-
-def _copies_padded(sizes: Sequence[int], strides: Sequence[int], bits: int) -> bool:
-    """Whether an array of these sizes, innermost first, has a legal tensor map once its strides are padded to 16
-    bytes."""
-    from cute_py.explanation.offers import passes_check
-    from cute_py.tma.descriptor.request import TensorMapTiled
-
-    kind = {8: 0, 16: 1, 32: 2, 64: 4}.get(bits)
-    box = (max(128 // bits, 1), *[1] * len(strides))
-
-    def of(steps: Iterable[int]) -> TensorMapTiled | None:
-        return None if kind is None else TensorMapTiled(kind, 4096, tuple(sizes), tuple(steps), box)
-
-    before = unless_refused(of, [n * bits // 8 for n in strides])  # rows that end between two units are not padded
-    return passes_check(lambda: of([-(-n * bits // 128) * 16 for n in strides]), before)
+    return replace(kept, elsewhere="TMA can copy it.", judged=judged)
 
 
 def _tile_sizes(text: str) -> Iterator[Reading]:

@@ -12,10 +12,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, TypeVar
 
-from cute_py.errors import CuteError
+from cute_py.diagnostics import Diagnostic
+from cute_py.errors import CuteError, unless_refused
 from cute_py.layout.arguments import LayoutLike, Tiler
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
@@ -91,3 +92,42 @@ def _splits(layout: Layout, tiler: Tiler) -> bool:
         return int(layout.shape) % int(tiler) == 0  # type: ignore[arg-type]
     tile = tiler if isinstance(tiler, Layout) else Layout(tiler)
     return passes_check(lambda: composition(layout, make_layout(tile, complement(tile, layout.shape)), strict=True))
+
+
+def _array_map(sizes: Sequence[int], steps: Iterable[int], bits: int) -> TensorMapTiled | None:
+    """Return the map of an array with a box of one unit, or None if no element type has this width. sizes: innermost
+    first; steps: in bytes."""
+    kind = {8: 0, 16: 1, 32: 2, 64: 4}.get(bits)
+    box = (max(128 // bits, 1), *[1] * (len(sizes) - 1))
+    return None if kind is None else TensorMapTiled(kind, 4096, tuple(sizes), tuple(steps), box)
+
+
+def copies_padded(sizes: Sequence[int], strides: Sequence[int], bits: int) -> bool:
+    """Whether a tensor map takes an array of these sizes, innermost first, with its strides padded to 16 bytes."""
+    # rows that end between two units are not padded
+    before = unless_refused(_array_map, sizes, [n * bits // 8 for n in strides], bits)
+    return passes_check(lambda: _array_map(sizes, [-(-n * bits // 128) * 16 for n in strides], bits), before)
+
+
+def array_rules(sizes: Sequence[int], strides: Sequence[int], bits: int) -> list[Diagnostic] | None:
+    """Return the rules of tensor maps that an array breaks, except the alignment of its strides; None if they can't be
+    judged. If the array has more than five modes, contiguous modes are merged.
+
+    Args:
+        sizes: innermost first, in elements. strides: of all modes but the first, in elements.
+
+    >>> [one.rule for one in array_rules((64, 0), (64,), 16)], array_rules((2,) * 7, (2, 4, 8, 16, 32, 64), 16)
+    (['size'], [])
+    """
+    merged: list[int] = list(sizes[:1]) or [1]
+    steps: list[int] = []
+    for size, stride in zip(sizes[1:], strides, strict=True):
+        if len(sizes) > 5 and stride == (steps[-1] if steps else 1) * merged[-1]:
+            merged[-1] *= size
+        else:
+            merged.append(size)
+            steps.append(stride)
+    request = unless_refused(_array_map, merged, [n * bits // 8 for n in steps], bits)
+    if request is None:
+        return None
+    return [one for one in violations(request) if one.rule != "stride_alignment"]

@@ -43,6 +43,11 @@ tileStrides: 1 1 1 1 1969767282
 swizzleType: 3"""
 
 CASES: Final = (
+    Case("rank 6", "torch.Size([2,3,2,3,2,64]) stride (65536,16384,4096,1024,256,1) torch.float16", ("tensorRank = 6",), ("TMA can copy it",)),
+    Case("dense rank 6", "torch.Size([4,3,5,7,9,64]) stride (60480,20160,4032,576,64,1) torch.float16", ("TMA can copy it",), ("tensorRank",)),
+    Case("no elements", "torch.Size([64, 0]), stride=(64, 1), dtype=torch.float16", ("globalDim[0] = 0",), ("TMA can copy it",)),
+    Case("wide stride", "torch.Size([128, 64]) stride (1099511627776, 1) torch.float16", ("2**40 - 1",), ("TMA can copy it",)),
+    Case("a box beside", "make_tensor_descriptor(p, shape=[128, 64], strides=[64, 1], block_shape=[128, 3]) float16", ("128,64",), ("TMA can copy it",)),
     Case(
         "the name of a kernel is no place of a TMA instruction",
         "========= Invalid __global__ read of size 4 bytes\n"
