@@ -26,7 +26,7 @@ FOLDER = Path(offers.__file__).parent
 COMPUTED = [row for name in ("messages", "cute_dsl", "programs") for row in rows(name) if row.calculator]
 NUMBERS = st.one_of(st.integers(0, 600), st.integers(0, 1 << 48), st.sampled_from((8, 16, 32, 64, 90, 120, 128, 256)))
 
-DOORS = {"passes_check", "composes", "divides_whole", "changed", "_offered", "_written", "_copies_padded"}
+DOORS = {"passes_check", "composes", "divides_whole", "changed", "_offered", "_written", "copies_padded"}
 """Functions that decide whether a change is shown; the last four call `passes_check`."""
 IN_WORDS = {
     "cuda_pastes._clusters": "the grid is the next multiple of the cluster, which is the whole rule",
