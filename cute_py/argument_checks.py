@@ -37,15 +37,7 @@ import typing
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeVar
 
-from cute_py.errors import (
-    CuteError,
-    InvalidTypeError,
-    InvalidValueError,
-    UnknownNameError,
-    given,
-    known_names,
-    stated,
-)
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, UnknownNameError, given, known_names, stated
 
 if TYPE_CHECKING:
     from pathlib import Path

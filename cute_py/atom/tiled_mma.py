@@ -50,7 +50,7 @@ from cute_py.layout.arguments import Coordinate, IntTuple, LayoutLike, Leaf, Sha
 from cute_py.layout.composition import compose_layouts
 from cute_py.layout.coordinate import get_flat_coord
 from cute_py.layout.layout import Thing, joined, make
-from cute_py.layout.leaf import STATIC, STATIC_ZERO, times
+from cute_py.layout.leaf import STATIC, STATIC_ZERO, as_leaf, times
 from cute_py.layout.leaf import is_static as leaf_is_static
 from cute_py.tensor import Tensor
 
@@ -366,6 +366,8 @@ class ThrMma:
         expect(self.tiled_mma, TiledMma, "the tiled MMA of a thread")
         if len(expect(self.thr_vmnk, tuple, "the coordinate of a thread")) != 4:
             raise InvalidValueError("the coordinate of a thread must be (V, M, N, K)", {"got": given(self.thr_vmnk)})
+        for index in self.thr_vmnk:
+            as_leaf(index)
 
     def partition(self, operand: Operand, thing: Thing) -> Thing:
         """Return the thread's part of an operand: (FrgV,Rest,Rest,...)."""

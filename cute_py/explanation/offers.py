@@ -23,6 +23,7 @@ from cute_py.layout.composition import composition
 from cute_py.layout.layout import Layout, domain_of, has_numbers, make_layout, modes_of
 from cute_py.layout.tiling import complement, zipped_divide
 from cute_py.layout.trees import is_underscore
+from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.hazards import hazards
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.descriptor.violations import violations
@@ -122,7 +123,7 @@ def array_rules(sizes: Sequence[int], strides: Sequence[int], bits: int) -> list
     merged: list[int] = list(sizes[:1]) or [1]
     steps: list[int] = []
     for size, stride in zip(sizes[1:], strides, strict=True):
-        if len(sizes) > 5 and stride == (steps[-1] if steps else 1) * merged[-1]:
+        if len(sizes) > MAX_RANK and stride == (steps[-1] if steps else 1) * merged[-1]:
             merged[-1] *= size
         else:
             merged.append(size)

@@ -35,6 +35,7 @@ else:
     from cute_py.optional_packages import numpy as np
 
 Codes: TypeAlias = "NDArray[np.unsignedinteger[Any]]"
+Floats: TypeAlias = "NDArray[np.floating[Any]]"
 
 PIECE: Final = 1 << 15
 """Elements per batch of several operations in one thread: a few buffers of this size fit in the second-level cache of a
@@ -207,7 +208,7 @@ def _table(name: str) -> NDArray[np.float32]:
         return of_codes(bits, row).astype(np.float32)
 
 
-def _in_stretches(work: Callable[[slice], object], size: int, most: int, piece: int) -> None:
+def _in_stretches(work: Callable[[slice], None], size: int, most: int, piece: int) -> None:
     """Call `work` with the slice of each piece of an array. For a large array, at most `most` threads take one
     contiguous part each. `piece` is the number of elements in a piece if there is only one thread."""
     threads = max(1, min(os.cpu_count() or 1, most, size // (2 * LOOKED_UP)))
@@ -234,7 +235,7 @@ def _look_up(table: NDArray[Any], index: NDArray[Any], out: NDArray[Any]) -> Non
     _in_stretches(work, index.size, index.size, LOOKED_UP)
 
 
-def _look_up_odd(table: NDArray[Any], values: NDArray[np.float32], out: NDArray[Any]) -> None:
+def _look_up_odd(table: Codes, values: NDArray[np.float32], out: Codes) -> None:
     """Write to `out` the table entry of each float32 after it is rounded to odd: its upper 16 bits, with the lowest of
     them set if any lower bit is.
 
@@ -346,7 +347,7 @@ def cast(
     return of_codes(made, row)
 
 
-def _round(row: Number, values: NDArray[Any], out: NDArray[Any], saturate: bool) -> None:
+def _round(row: Number, values: Floats, out: Codes, saturate: bool) -> None:
     """Write the codes of float32 or float64 numbers to `out`. Each thread has its own buffers."""
     mine = threading.local()
 
@@ -462,12 +463,12 @@ class Rounding:
             self.buffers = made
         return [buffer[:count] for buffer in self.buffers]
 
-    def __call__(self, values: NDArray[Any], out: NDArray[Any]) -> None:
+    def __call__(self, values: Floats, out: Codes) -> None:
         for begin in range(0, len(values), self.batch):
             end = begin + self.batch
             self._batch(values[begin:end], out[begin:end])
 
-    def _batch(self, values: NDArray[Any], out: NDArray[Any]) -> None:
+    def _batch(self, values: Floats, out: Codes) -> None:
         row, bits = self.row, values.view(self.unsigned)
         size_of, step, total, first, low, high, negative = self._buffers(len(values))
         np.bitwise_and(bits, self.no_sign, out=size_of)

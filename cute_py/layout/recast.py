@@ -306,7 +306,7 @@ def as_position_independent_swizzle_layout(layout: OneLayout) -> OneLayout:
     """
     if not is_flagged(layout):
         if not isinstance(layout, Swizzle):
-            domain_of(layout)  # refuses what is no layout
+            domain_of(layout)  # raises the error for other objects
         return layout
     flag = layout.offset
     return composition(recast_layout(layout.outer, BYTE, flag.bits), Int(int(flag)), layout.inner)  # type: ignore[no-any-return]

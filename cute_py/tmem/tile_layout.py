@@ -27,7 +27,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, SupportsIndex
 
 from cute_py.argument_checks import check_magnitude, expect, expect_integer, expect_integers, is_integer, items_of
-from cute_py.errors import CoordinateError, CuteError, InvalidTypeError, LayoutError, TmemError, given
+from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, TmemError, given
 from cute_py.tmem import iters
 from cute_py.tmem.axes import Axis, AxisSum, AxisTerm, Offset, as_term, axis_name
 from cute_py.tmem.iters import Iter, Row, canonicalize, runs
@@ -388,12 +388,7 @@ def _spec(row: Row) -> str:
 
 
 def _row(row: Iterable[Iter], what: str) -> Row:
-    try:
-        out = items_of(row, what)
-    except CuteError:
-        raise
-    except Exception:  # not iterable, or the iterator raises
-        raise InvalidTypeError(f"{what} must be a sequence of Iter, got {type(row).__name__} {given(row)}") from None
+    out = items_of(row, what, "a sequence of Iter")
     for it in out:
         if not isinstance(it, Iter):
             raise InvalidTypeError(f"a shard must be an Iter, got {given(it)}; build layouts with S[...] and R[...]")

@@ -22,6 +22,7 @@ TABLES = {"cute_py.targets", "cute_py.tma.descriptor.limits", "cute_py.tma.descr
 
 # Room and text -> why it is no fact of a table. A room is the package of the module, however deep.
 REASONS: dict[tuple[str, str], str] = {
+    ("", "MOST_ITERATED = 1 << 20"): "items of an iterator",
     ("atom", "bits == 16"): "bits of a type",
     ("atom", "values['VS'] == 16"): "elements that share a scale factor",
     ("atom", "step <= n <= 256"): "columns of an MMA instruction",

@@ -84,7 +84,11 @@ TILED_MMA = str(make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN"))
             "(_32,",
             r"at position 27: Layout can't be a stride, because a stride x needs int \* x and x \+ x",
         ),
-        ("TiledCopy\n  Tiler_MN: (_8,_)\n  TiledLayout_TV: _8:_1\n", "(_8", "expected a tiler of numbers"),
+        (
+            "TiledCopy\n  Tiler_MN: (_8,_)\n  TiledLayout_TV: _8:_1\n",
+            "(_8",
+            "expected a tiler whose extents are positive numbers",
+        ),
         ("TiledCopy\n  Tiler_MN: (_8,_8)\n  TiledLayout_TV: _8:_1:\n", ":\n", "expected the end"),
     ],
 )

@@ -181,7 +181,7 @@ REFUSED: list[Refusal] = [
     ("a list of modes", lambda: cute.flatten([3, 8]), InvalidTypeError, "flatten takes a layout or a tensor, got list"),
     ("ragged", lambda: cute.offsets(Layout(8), [[1], [2, 3]]), InvalidTypeError, "coordinates must be integers, got"),
     ("ragged offsets", lambda: cute.coordinates(L, [[1], [2, 3]]), InvalidTypeError, "offsets must be integers, got"),
-    ("a callable", lambda: cute.offsets(int, (1,)), InvalidTypeError, "offsets takes a layout or a tensor"),
+    ("a callable", lambda: cute.offsets(int, (1,)), InvalidTypeError, "expected a layout or a tensor"),
     ("shift of a layout", lambda: cute.overlaps(L, L, L), InvalidTypeError, "shift must be an integer, got Layout"),
     ("base", lambda: cute.coalescing(L, "float16", base=2**63), InvalidValueError, "must be less than 2**62 in"),
     ("base of a layout", lambda: cute.bank_conflicts(L, 16, base=L), InvalidTypeError, "base must be an integer"),

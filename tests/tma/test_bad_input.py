@@ -67,7 +67,7 @@ REFUSED: list[Refusal] = [
     ("extents", lambda: tma.rebind_steps(0, 4, ()), InvalidTypeError, "extents must be a sequence of integers"),
     ("field", lambda: tma.replace(MAP, [], 4), InvalidTypeError, "the name of a field"),
     ("slots", lambda: tma.logical_slots(MAP, 1.5), InvalidTypeError, "the rank of the operation"),
-    ("path", lambda: tma.request_of_npy(6, (1,)), InvalidTypeError, "a path of a .npy file"),
+    ("path", lambda: tma.request_of_npy(6, (1,)), InvalidTypeError, "path must be a text or a path, got int 6"),
     ("view", lambda: tma.describe(MAP, []), InvalidTypeError, "view must be a str"),
     ("basis", lambda: tma.split_basis(0, Layout(4)), InvalidTypeError, "a G-basis must be a Layout"),
     ("plan", lambda: tma.plan_tiled(16, Layout(4), None, None), InvalidTypeError, "the global layout"),

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from cute_py.argument_checks import expect, expect_integer, expect_integers
+from cute_py.argument_checks import expect, expect_integer, expect_integers, is_integer
 from cute_py.atom.element_types import element_type
 from cute_py.atom.smem_descriptor import (
     UNIT_BYTES,
@@ -111,7 +111,7 @@ class UmmaOperands:
         object.__setattr__(self, "scales", (pair[0], pair[1]))
         allowed = VECTORS.get(self.kind, (0,))
         vector = allowed[0] if self.scale_vec is None else self.scale_vec
-        if vector not in allowed:
+        if not is_integer(vector) or vector not in allowed:
             must = " or ".join(map(str, allowed)) if allowed != (0,) else "None"
             raise TmemError(f"scale_vec = {given(vector)}; must be {must} with kind::{self.kind}")
         object.__setattr__(self, "scale_vec", vector or None)

@@ -403,7 +403,7 @@ class PrefetchDescriptor:
     2
     """
 
-    descriptor: TmaDescriptorTiled | TmaDescriptorIm2col | None
+    descriptor: TmaDescriptorTiled | TmaDescriptorIm2col | TensorMap | None
 
     def ptx(self, arch: str | None = None) -> str:
         """Return the PTX instruction; %rd_desc is the address of the tensor map."""

@@ -360,13 +360,13 @@ class MemoryJudge(Observer):
         bad = before == 0
         start = self.reports.code.shared_offsets.get(RESERVED)
         if start is not None:  # a system prepares the memory that it reserves
-            inside = self._address(at) % self.m.shared_stride
+            inside = (at << self._shift) % self.m.shared_stride
             bad &= (inside < start) | (inside >= start + RESERVED_BYTES)
             if not bad.any():
                 return
         place = int(np.flatnonzero(bad)[0])
         thread = int(f.threads[place // count]) if len(before) == f.n * count else int(f.threads[0])
-        self.reports.never_written(f, site, thread, self._address(int(at[place])))
+        self.reports.never_written(f, site, thread, int(at[place]) << self._shift)
 
     def _barriers_overwritten(self, f: Frame, site: Site, shadow: Shadow, at: Array, found: Array, lane: Array) -> None:
         if shadow is not self.shared or not self.keeper.barriers:
@@ -385,8 +385,10 @@ class MemoryJudge(Observer):
         for lane in np.flatnonzero(lost & same.different(at))[:1].tolist():
             self._report(f, site, shadow, int(at[lane]), int(left[lane]), int(keys[lane]), "writes", False)
 
-    def _address(self, granule: Any) -> Any:
-        return granule << (SHARED_SHIFT if self.shared is None else self.shared.shift)
+    @property
+    def _shift(self) -> int:
+        """Base-2 logarithm of the bytes of a granule of shared memory."""
+        return SHARED_SHIFT if self.shared is None else self.shared.shift
 
     def _report(
         self, f: Frame, site: Site, shadow: Shadow, granule: int, other: int, own: int, what: str, reader: bool,
@@ -508,7 +510,7 @@ class MemoryJudge(Observer):
         if shadow is self.shared and not found.all():
             place = int(np.flatnonzero(before == 0)[0])
             granule = at.start + place if isinstance(at, slice) else int(at[place])
-            self.reports.never_written(f, site, int(f.threads[0]), self._address(granule))
+            self.reports.never_written(f, site, int(f.threads[0]), granule << self._shift)
         self._look_async(f, site, shadow, at, before, found, who, (key, kind), "reads")
         if key:
             slot = int(f.warps[0]) % self.clocks.per_cta % shadow.slots
@@ -630,9 +632,7 @@ class MemoryJudge(Observer):
             self.shared.writers[at] = int(f.threads[0]) % LANES
 
     def arrived(self, f: Frame, site: Site, place: int, barrier: Mbarrier, count: int, expected: int | None) -> None:
-        """Record arrivals from other CTAs, which access the memory of the barrier's CTA; the keeper has already
-        released their clocks.
-        """
+        """Record arrivals from other CTAs, which access the memory of the barrier's CTA. The keeper released them."""
         owner = place // self.m.shared_stride
         if not self.clustered or self.keeper.barriers.get(place) is None:
             return
