@@ -113,17 +113,17 @@ def unpack_elements(memory: NDArray[Any], count: int, packing: str, dtype: DType
     row = number(dtype)
     expect_packing(packing, row)
     count = expect_integer(count, "count", 0, unit="elements")
-    bits = codes(np.ascontiguousarray(memory))
-    if packing != "bytes" and bits.dtype.itemsize != 1:
+    expect_array(memory, "the memory")
+    if packing != "bytes" and memory.dtype.itemsize != 1:
         raise InvalidTypeError(f"packed elements must be bytes, got {memory.dtype}")
+    need = count if packing == "bytes" else packed_width(count, packing, row)
+    bits = codes(np.ascontiguousarray(memory[..., :need]))
     if packing == "bytes":
-        return of_codes(bits, row)[..., :count]
-    need = packed_width(count, packing, row)
+        return of_codes(bits, row)
     if bits.shape[-1] < need:
         raise InvalidValueError(
             f"a row has {bits.shape[-1]} bytes; must be at least {need} for {count} elements of {row.bits} bits"
         )
-    bits = bits[..., :need]
     if packing == "pairs":
         made = np.empty((*bits.shape, 2), np.uint8)
         np.bitwise_and(bits, np.uint8(15), out=made[..., 0])
