@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sympy import Symbol
 
 import cute_py as cute
 from cute_py import ArithTuple, ComposedLayout, E, Int, Layout, Swizzle, tma, tmem, watch
@@ -221,3 +222,21 @@ def test_the_largest_extent_is_counted() -> None:
 def test_arithmetic_tuples_leave_other_classes_to_python() -> None:
     with pytest.raises(TypeError):
         ArithTuple(1, 2) + Fraction(1, 2)
+
+
+def test_a_block_of_symbols_does_not_divide() -> None:
+    """`cute.static` leaves a symbol as it is, so that no change is offered."""
+    with pytest.raises(CuteError, match="block shape does not divide") as refused:
+        cute.tile_to_shape(Layout(Symbol("M", integer=True, positive=True)), (Int(16), Int(16)))
+    assert "static" not in str(refused.value).partition("block :")[0]
+
+
+def test_more_numbers_than_a_batch_takes() -> None:
+    with pytest.raises(InvalidValueError, match="global_strides has 1099511627776 numbers"):
+        tma.encode_many({"data_type": 6, "global_address": 4096, "global_strides": broad(1 << 40),
+                         "box_dim": (64, 8), "global_dim": [[64, 8], [32, 4]]})  # fmt: skip
+
+
+def test_a_numpy_base_does_not_overflow() -> None:
+    near, far = (cute.coalescing(Layout((2,), (9,)), "uint16", base=base) for base in (np.int8(-128), -128))
+    assert near == far

@@ -534,7 +534,6 @@ def _matrix_rows(grid: Rows, bits: int, layout: LayoutLike) -> Rows:
 
 def _element_offsets(layout: LayoutLike, base: int, bits: int, access: Access, vector_bits: int | None) -> Rows:
     """Return a row of element offsets for each thread. Bit addresses, counted from byte `base`, must fit in 64 bits."""
-    base = expect_integer(base, "base", unit="bytes")
     expect_integer(bits, "the width of an element", 1, MAX_BITS, "bits")
     expect_integer(domain_size(layout), "a warp access", high=MAX_ACCESSES, unit="elements")
     table = accessed(layout, access, bits, vector_bits)
@@ -589,6 +588,7 @@ def bank_conflicts(
     atom: Any = getattr(access, "atom", None)
     if vector_bits is None and atom is not None:
         vector_bits = next((w for w in (*VECTOR_BITS, 8) if atom.num_val_src * bits % w == 0), None)
+    base = expect_integer(base, "base", unit="bytes")
     table = _element_offsets(layout, base, bits, access, vector_bits)
     if bits % 8:
         raise InvalidValueError(
@@ -646,6 +646,7 @@ def coalescing(
     32
     """
     bits = bits_of(dtype)
+    base = expect_integer(base, "base", unit="bytes")
     table = _element_offsets(layout, base, bits, access, vector_bits)
     warps = [{e for row in table[i : i + WARP] for e in row} for i in range(0, len(table), WARP)]
     counts = [_touched(elements, bits, base) for elements in warps]

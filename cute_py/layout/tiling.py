@@ -486,7 +486,7 @@ def _check_division(mode: int, target: Leaf, block: Leaf, with_static: Callable[
     known = type(block) is Int
     if not known or block == 0 or trunc_mod(target, block) != 0:
         shown = leaf_text(block) if known else f"{tree_text(block)}, known only at run time"
-        made = None if known else unless_refused(with_static)
+        made = unless_refused(with_static) if type(block) is int else None  # `static` leaves symbols as they are
         raise StaticAssertError(
             "tile_to_shape: block shape does not divide the target shape.",
             {"mode": mode, "block": shown, "target": leaf_text(target)},

@@ -29,6 +29,9 @@ from cute_py.tma.descriptor.request import (
 )
 from cute_py.tma.descriptor.violations import has_legal_rank, map_judge, violations
 
+MOST_NUMBERS: Final = 1 << 26
+"""Maximum number of values of a field: those of 13 million maps of rank 5. A view may repeat a value more often."""
+
 if TYPE_CHECKING:
     import numpy
     from numpy.typing import ArrayLike, NDArray
@@ -121,6 +124,8 @@ def _array(name: str, value: ArrayLike) -> NDArray[numpy.int64]:
         array = numpy.asarray(value)
     except (ValueError, TypeError, OverflowError):
         raise InvalidValueError(f"{name} has rows of different lengths") from None
+    if array.size > MOST_NUMBERS:
+        raise InvalidValueError(f"{name} has {array.size} numbers; must have at most {MOST_NUMBERS}")
     if array.size == 0 and array.dtype.kind == "f":
         array = array.astype(numpy.int64)
     if array.dtype.kind not in "iuO":

@@ -28,7 +28,7 @@ from cute_py.gpu.kernels.source import MAX_SHARED_BYTES
 from cute_py.layout import Int, product_each
 from cute_py.layout.layout import domain_of
 from cute_py.layout.trees import leaves
-from cute_py.targets import SECTOR_BYTES
+from cute_py.targets import MAX_CLUSTER, SECTOR_BYTES
 from cute_py.tensor import local_tile, make_smem_ptr, make_tensor
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.smem_layout import make_smem_layout
@@ -75,6 +75,7 @@ class TileBoxes:
 
     def of_all(self, ctas: int) -> list[TileBox]:
         """The boxes of all CTAs that share the tile, in the order of the CTA ranks."""
+        ctas = expect_integer(ctas, "ctas", 1, MAX_CLUSTER)
         return [
             TileBox(
                 tuple(c + rank * s for c, s in zip(box.coords, self.shift.coords, strict=True)),
