@@ -240,3 +240,12 @@ def test_more_numbers_than_a_batch_takes() -> None:
 def test_a_numpy_base_does_not_overflow() -> None:
     near, far = (cute.coalescing(Layout((2,), (9,)), "uint16", base=base) for base in (np.int8(-128), -128))
     assert near == far
+
+
+def test_steps_show_a_huge_result() -> None:
+    assert str(cute.steps(cute.right_inverse, 10**5000)[0])
+
+
+def test_an_object_that_answers_every_attribute_is_no_array() -> None:
+    with pytest.raises(InvalidTypeError, match="data must be an array"):
+        cute.formats.ScaledTensor(Agreeable(), np.zeros((4, 2), np.uint8), cute.formats.mxfp8())

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, SupportsFloat, TypeAlias
 
-from cute_py.argument_checks import expect, expect_integers
+from cute_py.argument_checks import expect, expect_integers, has
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given
 from cute_py.formats.format import Format
@@ -62,7 +62,7 @@ class ScaledTensor:
     def __post_init__(self) -> None:
         for name in ("data", "scales"):
             one = getattr(self, name)
-            if not isinstance(one, np.ndarray) and not (hasattr(one, "shape") and hasattr(one, "__dlpack__")):
+            if not isinstance(one, np.ndarray) and not has(one, "shape", "__dlpack__"):
                 raise InvalidTypeError(f"{name} must be an array, got {given(one)}")
         expect(self.format, Format, "format")
         if len(self.data.shape) not in (2, 3):

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from cute_py.argument_checks import expect, record_text
-from cute_py.errors import InvalidTypeError, given
+from cute_py.errors import InvalidTypeError, given, integer_text
 from cute_py.layout.arguments import LayoutLike, Leaf, Shaped, Tiler, Value
 from cute_py.layout.coalesce import coalesce, coalesced, coalesced_by_steps, filtered
 from cute_py.layout.composition import composed_by_steps, composition, tiler_text
@@ -379,4 +379,5 @@ def steps(operation: Operation, *operands: Tiler | LayoutLike) -> tuple[Step, ..
     ):
         return tuple(of(operation, *operands))
     result = operation(*operands)
-    return (_step("result", f"{operation.__name__} of {', '.join(map(given, operands))} = {result}", result),)
+    shown = integer_text(result) if isinstance(result, int) else result
+    return (_step("result", f"{operation.__name__} of {', '.join(map(given, operands))} = {shown}", result),)
