@@ -249,3 +249,15 @@ def test_steps_show_a_huge_result() -> None:
 def test_an_object_that_answers_every_attribute_is_no_array() -> None:
     with pytest.raises(InvalidTypeError, match="data must be an array"):
         cute.formats.ScaledTensor(Agreeable(), np.zeros((4, 2), np.uint8), cute.formats.mxfp8())
+
+
+def test_a_bare_address_is_not_read_on_the_host() -> None:
+    far = cute.make_tensor(cute.make_gmem_ptr(16, "float16"), (4, 5))
+    with pytest.raises(InvalidValueError, match="whose memory is unknown"):
+        cute.copy(far, cute.formats.mxfp8(), rows=(0, 0))
+
+
+def test_scales_that_are_objects() -> None:
+    held = cute.copy(np.ones((4, 64), np.float32), cute.formats.mxfp8(scales="linear"))
+    with pytest.raises(InvalidTypeError, match="must be numbers or bytes"):
+        cute.formats.identify(np.array([None, object()], dtype=object), held.scales, (4, 64))

@@ -41,6 +41,7 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout
 from cute_py.tensor.array_views import host_view
+from cute_py.tensor.arrays import ArrayEngine
 from cute_py.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -196,6 +197,11 @@ def _elements(operand: Operand, role: str) -> NDArray[np.generic]:
 
 
 def _copy_elements(source: Operand, destination: Operand) -> None:
+    for one in (source, destination):
+        if isinstance(one, Tensor) and not isinstance(one.engine, ArrayEngine):
+            raise InvalidValueError(
+                "a tensor at an address whose memory is unknown; must be a tensor of an array", {"engine": one.engine}
+            )
     a, b = side(source, "source"), side(destination, "destination")
     copy_paired(paired(a, b), a.view.address, b.view.address)
 
