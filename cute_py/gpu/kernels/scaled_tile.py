@@ -20,9 +20,9 @@ RESIDENT: Final = 4
 once takes 98 to 99 % of the time without this bound. With 5, registers spill (NVIDIA H200)."""
 
 GROUP: Final = 4
-"""Number of tiles, one below the other, that run together if all outputs are transposed: lines are then written in longer
-parts. Measured on NVIDIA H200, 15 copies: 0.997 to 1.012 times as fast. With an output that is not transposed, copies
-take 1.02 to 1.04 of the time."""
+"""Number of tiles, one below the other, that run together if all outputs are transposed: lines are then written in
+longer parts. Measured on NVIDIA H200, 15 copies: 0.997 to 1.012 times as fast. With an output that is not transposed,
+copies take 1.02 to 1.04 of the time."""
 
 BOUNDS: Final = {16: f"THREADS, {RESIDENT}"}
 """Launch bounds, by the bits of a source element: its 64 elements and the arithmetic fit in 64 registers."""
