@@ -214,3 +214,16 @@ def test_reserved_shared_memory() -> None:
     found, out = run("", body)
     assert not found.diagnostics, found.explain()
     assert out.tolist() == [n + 100 for n in range(64)]
+
+
+@pytest.mark.parametrize("value", [np.float16, np.array([object()]), np.zeros((4, 4))[:, 1]], ids=repr)
+def test_an_argument_that_is_no_array_of_numbers_is_refused(value: Any) -> None:
+    text = HEAD + ".visible .entry k(.param .u64 a) { ret; }"
+    with pytest.raises(cute.InvalidTypeError, match="argument 0"):
+        cute.run_ptx(text, args=[value], block=32)
+
+
+@pytest.mark.parametrize("path", ["\ud800.cu", "a\0.cu"])
+def test_a_name_that_no_file_can_have_is_refused(path: str) -> None:
+    with pytest.raises(cute.InvalidValueError, match="can't be read"):
+        cute.run_ptx(path, args=[])
