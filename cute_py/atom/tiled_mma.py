@@ -345,7 +345,10 @@ def _modes(modes: Sequence[Mode]) -> Layout:
 
 @functools.lru_cache(maxsize=256)
 def _last_thread(threads: Layout) -> int:
-    return int(cosize(threads)) - 1
+    extent = cosize(threads)
+    if not isinstance(extent, int):
+        raise InvalidTypeError(f"the layout of the threads must have known numbers, got {threads}")
+    return int(extent) - 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,10 +165,13 @@ def expect_array(values: object, what: str = "the array") -> NDArray[Any]:
     """Return the array; refuse an object that is not a numpy array, or has more than `MOST_ELEMENTS` elements.
 
     Raises:
-        InvalidTypeError: the object is not a numpy array. InvalidValueError: the array has too many elements.
+        InvalidTypeError: the object is not a numpy array of numbers. InvalidValueError: the array has too many
+            elements.
     """
     if not isinstance(values, np.ndarray):
         raise InvalidTypeError(f"{what} must be a numpy array, got {given(values)}")
+    if values.dtype.hasobject:
+        raise InvalidTypeError(f"{what} must be an array of numbers, got {values.dtype}")
     if values.size > MOST_ELEMENTS:
         raise InvalidValueError(f"{what} has {values.size} elements; must be at most {MOST_ELEMENTS}")
     return values

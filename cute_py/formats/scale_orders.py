@@ -233,9 +233,10 @@ class ScaleOrder:
         integers.
 
         Raises:
-            InvalidValueError: the order is a layout that gives a block several indices, or a negative index. The
-                returned function raises it for a coordinate outside the grid.
+            InvalidTypeError: the argument is not a `Grid`. InvalidValueError: the order is a layout that gives a block
+                several indices, or a negative index. The returned function raises it for a coordinate outside the grid.
         """
+        expect(grid, Grid, "the grid of scales")
         if self.name == "ragged":
             return _ragged_index(self, grid)
         layout = self.layout(grid)
