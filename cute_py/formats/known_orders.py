@@ -177,9 +177,6 @@ def _block(grid: tuple[int, ...], M: int, K: int) -> tuple[int, int]:
 def _comparable(scales: NDArray[Any], reference: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """View the buffer and the reference as unsigned integers of the same width. A wider integer in the buffer contains
     several scales."""
-    for name, one in (("scales", scales), ("reference", reference)):
-        if one.dtype.hasobject:
-            raise InvalidTypeError(f"{name} has elements of type {one.dtype}; must be numbers or bytes")
     size = reference.dtype.itemsize
     flat = np.ascontiguousarray(scales).reshape(-1)
     if flat.dtype.itemsize < size or flat.nbytes % size:

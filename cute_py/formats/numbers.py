@@ -156,7 +156,7 @@ def codes(values: NDArray[Any]) -> Codes:
     [56, 254]
     """
     expect_array(values)
-    if values.dtype.itemsize not in (1, 2, 4, 8) or values.dtype.hasobject:
+    if values.dtype.itemsize not in (1, 2, 4, 8):
         raise InvalidTypeError(f"elements of {values.dtype} have no codes; only elements of 1, 2, 4 or 8 bytes do")
     return values.view(f"u{values.dtype.itemsize}")
 
@@ -185,11 +185,7 @@ def of_codes(bits: NDArray[Any], dtype: DTypeLike | Number) -> NDArray[Any]:
     """
     kind = number(dtype).dtype.numpy
     expect_array(bits)
-    if (
-        bits.dtype.hasobject
-        or bits.dtype.itemsize % kind.itemsize
-        or (bits.dtype.itemsize > kind.itemsize and not bits.ndim)
-    ):
+    if bits.dtype.itemsize % kind.itemsize or (bits.dtype.itemsize > kind.itemsize and not bits.ndim):
         raise InvalidTypeError(
             f"codes of {number(dtype).name} have {kind.itemsize} bytes, got elements of type {bits.dtype}"
         )
