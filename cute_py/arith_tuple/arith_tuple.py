@@ -200,7 +200,7 @@ def has_no_position(x: Operand) -> TypeGuard[Scale]:
 
 
 def scale(n: Scale, element: ArithTuple | ScaledBasis) -> Scale:
-    """Convert `n` to a leaf by which a coordinate or basis element can be multiplied.
+    """Convert `n` to a leaf that can multiply a coordinate or basis element.
 
     Raises:
         InvalidTypeError: n is not an integer, a ratio or a symbol; the message shows both operands.
@@ -488,7 +488,7 @@ def basis_get(basis: ScaledBasis | int, tree: Layout | Tree) -> Layout | Tree:
 
 
 def make_basis_like(shape: Shape | LayoutLike) -> Tree:
-    """Return a tree with the profile of a shape, in which each leaf is the unit basis element of its position.
+    """Return a tree with the profile of a shape; each leaf is the unit basis element of its position.
 
     >>> print(Layout((4, (2, 3)), make_basis_like((4, (2, 3)))))
     (4,(2,3)):(_1@0,(_1@0@1,_1@1@1))

@@ -33,7 +33,7 @@ def coalesced(shape: Tree, stride: Tree, beyond: bool = False) -> tuple[Tree, Tr
 
     Args:
         beyond: keep the function beyond the domain too, as CuTe's coalesce_x does: a trailing static size 1 keeps its
-            stride, along which the function continues.
+            stride, and the function continues along it.
     """
     return coalesced_by_steps(shape, stride, beyond)[:2]
 

@@ -99,7 +99,7 @@ def _split(c: Offsets, size: int, signed: bool) -> tuple[Offsets, Offsets]:
 
 
 def index_arrays(coord: Arrays, shape: Tree, stride: Tree, signed: bool = True, out: Offsets | None = None) -> Offsets:
-    """Return the inner product of coordinate arrays with bare integer strides. `signed` says whether a coordinate may
+    """Return the inner product of coordinate arrays with bare integer strides. `signed` states whether a coordinate may
     be negative. If `out` is passed, it receives the result, and all arrays must have the same shape."""
     total: Any = None
     owned = False
@@ -276,7 +276,7 @@ def module_offsets(layout: Layout, coords: Coordinates = None) -> NDArray[numpy.
 
 
 MAX_ELEMENTS = 1 << 28
-"""Largest number of elements that are evaluated at once (2 GiB of 64-bit offsets). Pass `coords` to evaluate parts of a
+"""Largest number of elements that one call evaluates (2 GiB of 64-bit offsets). Pass `coords` to evaluate parts of a
 larger layout."""
 
 
@@ -403,8 +403,8 @@ def _fill(table: Offsets, shape: Tree, stride: Tree, kind: IntType) -> None:
 
 
 def _grid(shape: Tree, stride: Tree, kind: IntType, swizzle: Swizzle | None = None, start: int = 0) -> Offsets:
-    """Return all offsets for trees of integers: the outer sum of one vector per mode. With a swizzle, for which no
-    offset may be negative, swizzle start + the sum."""
+    """Return all offsets for trees of integers: the outer sum of one vector per mode. With a swizzle, swizzle start +
+    the sum; no offset may then be negative."""
     vectors = _vectors(shape, stride, kind)
     if not vectors:
         return np.zeros((), kind)
@@ -535,7 +535,7 @@ def is_stride_separable(flat: list[tuple[int, int]]) -> bool:
 
 
 def coordinates(layout: LayoutLike, values: ArrayLike, *, of: str = "memory") -> Offsets:
-    """Return, for each of the given offsets, the coordinate at which a layout has it.
+    """Return the coordinates that a layout maps to the given offsets.
 
     Args:
         layout: an injective Layout or ComposedLayout with known numbers.
@@ -546,7 +546,7 @@ def coordinates(layout: LayoutLike, values: ArrayLike, *, of: str = "memory") ->
         mode), so that `offsets(layout, tuple(numpy.moveaxis(result, -1, 0)))` equals `values`. For a layout whose shape
         is an integer, `offsets(layout, result[..., 0])` equals `values`.
     Raises:
-        LayoutError: the layout is not injective, or it never gives one of the offsets.
+        LayoutError: the layout is not injective, or it does not reach one of the offsets.
 
     >>> coordinates(Layout((4, (2, 3)), (6, (3, 1))), [0, 11, 23]).tolist()
     [[0, 0], [1, 5], [3, 5]]
