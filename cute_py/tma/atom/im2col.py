@@ -321,7 +321,7 @@ def _tma_tensor(sizes: tuple[int, ...], win: Im2colWindow, outer: ScaledBasis, i
 class Im2colAtom(TileAtom):
     """An im2col copy. It has the attributes of `TmaAtom`; `plan` has the ranges and the window.
 
-    `reduction` is the operation by which a store combines elements with global memory (add, min, ...), or "" for a
+    `reduction` is the operation that a store uses to combine elements with global memory (add, min, ...), or "" for a
     store that overwrites. CuTe has no operation for im2col reductions; they use the tensor map of the store.
 
     >>> import cute_py as cute
@@ -388,7 +388,7 @@ class Im2colAtom(TileAtom):
         return "\n".join(self._sections("a tile of patches", "", middle, [slots], "pixels outside the image"))
 
     def check(self) -> list[Diagnostic]:
-        """List where the copy that the TMA engine makes differs from the layouts.
+        """List the differences between the copy that the TMA engine makes and the layouts.
 
         The list also has an entry for a store whose window begins before the image or ends after it, because such a
         store traps (measured).

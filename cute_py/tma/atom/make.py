@@ -124,7 +124,7 @@ def fix_candidates(tensor: Tensor, smem_layout: Layout | ComposedLayout, num_mul
 
 
 def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: int = 2, pairs: bool = True) -> list[Fix]:
-    """Find up to `most` changes of `arguments` with which `make(**arguments)` returns an atom that can copy.
+    """Find up to `most` changes of `arguments` such that `make(**arguments)` returns an atom that can copy.
 
     A fix changes one argument. With `pairs`, a fix may change two arguments if two rules are broken and no single
     change is enough.

@@ -375,7 +375,7 @@ _NOT_COVERED: Final = (
     "shared memory: the position of each tile, and whether it is read before the next tile overwrites it",
 )
 MOST_COVERED: Final = 1 << 26
-"""Largest number of elements for which `coverage` counts the loads of each element."""
+"""`coverage` counts the loads of each element for tensors with at most this many elements."""
 
 
 def coverage(atom: TileAtom, tiles: Sequence[Tree] | None = None) -> Coverage:

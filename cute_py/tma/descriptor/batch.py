@@ -66,7 +66,8 @@ class Columns:
         return RequestForm(self.kind, tuple([self.values[name].shape[1] for name in self.kind.TUPLES]))
 
     def source(self, rows: slice = slice(None), *, plain: bool = True) -> SimpleNamespace:
-        """Return the fields as a function of `expressions` takes them: (n,) for a number, R arrays of (n,) for a tuple.
+        """Return the fields in the form that functions of `expressions` accept: (n,) for a number, R arrays of (n,) for
+        a tuple.
 
         With `plain`, a field that has one row for all maps is an integer, or R integers.
         """
@@ -178,7 +179,7 @@ def broken_rows(table: Columns, gpu: Architecture) -> NDArray[numpy.bool_]:
 CHUNK: Final = 2048
 """Number of maps that are assembled together: 256 KiB of bytes, so that they stay in cache."""
 FEW: Final = 48
-"""Largest number of maps for which encoding one by one is faster: columns have the fixed cost of this many."""
+"""Up to this many maps are encoded faster one by one, because columns have a fixed cost."""
 LISTED: Final = 8
 """Largest number of illegal maps that an error lists."""
 

@@ -94,7 +94,7 @@ class TensorMapSwizzle(_Named):
 
 
 class L2Promotion(_Named):
-    """Granularity, in bytes, to which L2 requests are widened.
+    """Granularity of widened L2 requests, in bytes.
 
     >>> L2Promotion("CU_TENSOR_MAP_L2_PROMOTION_L2_128B")
     L2Promotion.B128

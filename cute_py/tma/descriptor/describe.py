@@ -227,7 +227,7 @@ def logical_slots(data: MapSource, rank: int | None = None) -> list[LogicalSlot]
 
 @dataclass(frozen=True, slots=True)
 class ViewField:
-    """One of the eleven fields by which the TMA Atoms reference pages describe a map."""
+    """One of the eleven fields that the TMA Atoms reference pages use to describe a map."""
 
     name: str
     value: str

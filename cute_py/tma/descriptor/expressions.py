@@ -103,7 +103,7 @@ def instantiated(text: str, i: int = 0) -> str:
 
 @record
 class RequestForm:
-    """The form for which an expression is compiled: the kind of map and the length of each tuple field."""
+    """The form that an expression is compiled for: the kind of map and the length of each tuple field."""
 
     kind: type[TensorMap]
     lengths: tuple[int, ...]

@@ -111,7 +111,7 @@ class RuleCheck:
     most: str | None = None
     """Bounds that depend on the request or the GPU; they replace those of the rule."""
     broken: str = ""
-    """The condition under which the value breaks the rule, if no bound expresses it."""
+    """The condition for a broken rule, if no bound expresses it."""
     scale: int = 1
     """Units of the value per unit of the rule: 8 if the value counts bits and the rule counts bytes."""
     mode: str = "None"
@@ -326,7 +326,7 @@ CHECKS: Final[tuple[RuleCheck, ...]] = (
         for data_type, allowed in ((14, (0, 3, 4)), (15, (0, 3, 4, 6)))
     ),
 )
-"""The values that the rules judge, in the order in which `violations` lists them."""
+"""The values that the rules judge, in the order of the list that `violations` returns."""
 
 
 # ---- the table as functions ----------------------------------------------------------------------------------------
@@ -350,7 +350,7 @@ def _settled(condition: str, known: Mapping[str, int]) -> str:
 def _breaks(
     form: RequestForm, check: RuleCheck, values: Sequence[str], known: Mapping[str, int], *, strict: bool = False
 ) -> list[str]:
-    """Return the conditions under which one of the values breaks the rule, apart from the conditions `when`.
+    """Return the conditions for one of the values to break the rule, apart from the conditions `when`.
 
     With `strict`, a condition may be an integer that is nonzero if the rule is broken. If the size of a range is a
     power of two, a legal value is 0 after its low bits are shifted out, so that one expression checks all values.

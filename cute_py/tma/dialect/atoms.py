@@ -128,7 +128,7 @@ class NonExecTmaAtom:
             strides are unknown.
         traits: CuTe's atom of the same copy, which has the request, the bytes and the instruction; None if sizes or
             strides are unknown.
-        s2t: the descriptor with which the tile is later copied from shared to tensor memory, if there is one.
+        s2t: the descriptor for a later copy of the tile from shared to tensor memory, if there is one.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))

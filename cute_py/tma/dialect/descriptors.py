@@ -1,11 +1,11 @@
 """The tiled and im2col descriptors of the dialect as values, and the functions that build them.
 
-A descriptor holds the arguments from which its 128 bytes are encoded. Axes are innermost first.
+A descriptor has the arguments that its 128 bytes are encoded from. Axes are innermost first.
 
 A builder makes a descriptor from a tensor and a plain static layout, or raises an error that lists all broken rules. It
 first checks the rules of the TMA Atoms reference page: global memory, rank 1 to 5, no composed layout, a static layout.
 Then it checks the rules of stage 3b of the TMA load walkthrough: the pointer, the box, the shared layout and padding.
-Last, it checks the limits of a tensor map.
+Finally, it checks the limits of a tensor map.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def swizzled_layout(plain: Layout, code: int, dtype: DType) -> SharedLayout:
 
 
 def movable_format(dtype: DType) -> TensorMapDataType | None:
-    """Return the format in which elements move: their own or that of equally wide integers; None if TMA has neither.
+    """Return the format that elements move in: their own or that of equally wide integers; None if TMA has neither.
 
     >>> movable_format(as_dtype("int16")), movable_format(as_dtype("complex64"))
     (TensorMapDataType.UINT16, None)
@@ -263,7 +263,7 @@ class TmaDescriptorTiled(_Descriptor):
     Attributes:
         tensor: the global tensor; layout: the box over global modes (the G-basis).
         request: the arguments of cuTensorMapEncodeTiled. Address, shape, strides, box and swizzle come from it.
-        num_multicast: number of CTAs among which the box is divided.
+        num_multicast: number of CTAs that share the box.
         paddings: fill values, as given; cache_policy: the default policy.
         alignment: alignment of the descriptor itself, in bytes.
         operand_segment_sizes: counts of the operands tensor, layout, shapes, strides and paddings of the building

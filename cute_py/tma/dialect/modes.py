@@ -46,7 +46,7 @@ __all__ = [
 
 
 class TmaLoadMode(NamedEnum, IntEnum):
-    """The mode in which a load reaches its CTAs. The reference page uses the long names.
+    """How a load reaches its CTAs. The reference page uses the long names.
 
     >>> int(TmaLoadMode.W128_MULTICAST), TmaLoadMode.TMA_LOAD_TWO_CTA.name
     (3, 'TWO_CTA')
@@ -68,7 +68,7 @@ class TmaLoadMode(NamedEnum, IntEnum):
 
 
 class TmaStoreMode(NamedEnum, IntEnum):
-    """The mode in which a store walks global memory.
+    """How a store walks global memory.
 
     >>> TmaStoreMode.TMA_STORE_IM2COL_W is TmaStoreMode.IM2COL_W
     True

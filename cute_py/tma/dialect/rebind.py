@@ -284,7 +284,7 @@ def init_sequence(request: TensorMapTiled, *, space: str = "global") -> tuple[Re
 
 
 def rebind_ptx(rank: int, arch: str = "sm_90a", *, scope: str = "gpu", version: Version = NEWEST_VERSION) -> str:
-    """Write a PTX module with the kernel `rebind`, in which one thread rebinds a map in global memory.
+    """Write a PTX module with the kernel `rebind`, where one thread rebinds a map in global memory.
 
     Parameters: p_map u64, p_address u64, p_extent0.. u32, p_stride1.. u64 (bytes).
 

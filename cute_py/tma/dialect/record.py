@@ -1,4 +1,4 @@
-"""The record that a verified partition returns: its bytes, its flags, and the objects that its handles stand for.
+"""The record that a verified partition returns: its bytes, its flags, and the objects that its handles identify.
 
 A record has 24 bytes, little-endian:
 

@@ -141,7 +141,7 @@ def aligned_strides(layout: Layout | None, bits: int) -> bool:
 
 
 def gmem_strides(op: PartitionOperands) -> bool:
-    """Step 4 for the global layout alone: its strides are integers and aligned."""
+    """Step 4 for the global layout: its strides are integers and aligned."""
     layout = op.gmem_layout
     return integer_strides(layout) and (not op.dialect.limits or aligned_strides(layout, op.dtype.bits))
 
@@ -482,7 +482,7 @@ def _set(flags: dict[TmaFlags, bool]) -> TmaFlags:
 
 
 def _operand_flags(op: PartitionOperands) -> TmaFlags:
-    """Return the flags that the operands alone determine."""
+    """Return the flags that are determined by only the operands."""
     load, store = op.load_mode, op.store_mode
     return _set(
         {

@@ -418,7 +418,7 @@ class PartitionOperands:
 
     @property
     def _contradictions(self) -> list[Diagnostic]:
-        """The fields in which the operation's descriptor differs from the descriptor of the tile and the tensor."""
+        """The fields that differ between the operation's descriptor and the descriptor of the tile and the tensor."""
         made, other = self.made, self.descriptor
         if other is None or isinstance(made, CuteError):
             return []
@@ -464,7 +464,7 @@ class PartitionOperands:
 
     @property
     def count_of_descriptor(self) -> int:
-        """Number of CTAs among which the descriptor's box is divided.
+        """Number of CTAs that share the descriptor's box.
 
         For an im2col descriptor, this is the count of the operation.
         """

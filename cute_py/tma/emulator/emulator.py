@@ -372,7 +372,7 @@ def _stored(batch: Batch) -> TransactionBytes:
 #
 # A `Batch` holds n instructions in arrays. For one instruction, each array holds one number, and the checks take 60
 # microseconds, although the sixteen kilobytes of a tile are copied in five. Here the same conditions are tests of plain
-# integers. They accept only tiles for which nothing is refused, filled or rounded. All others go to the batch, which
+# integers. They accept only tiles that need no refusal, fill or rounding. All others go to the batch, which
 # has the rules and their texts. A test compares the two.
 
 _PLAIN: Final = 1 << 62
@@ -385,7 +385,7 @@ class _Tile:
 
     address: int
     room: tuple[int, ...]
-    """Number of coordinates in each mode at which a box inside the tensor can start."""
+    """Number of coordinates in each mode where a box inside the tensor can start."""
     steps: tuple[int, ...]
     """Bytes from one coordinate to the next."""
     grain: int

@@ -43,13 +43,13 @@ SHARED_LIMIT = 1 << 32
 """End (exclusive) of shared-memory addresses, which have 32 bits."""
 
 MAX_SHARED = 1 << 28
-"""Largest emulated shared memory in bytes: a thousand times that of a GPU, for programs of many tiles at once."""
+"""Largest emulated shared memory in bytes: a thousand times that of a GPU, for programs with many tiles."""
 
 MAX_ALLOCATION = 1 << 40
 """Largest emulated allocation in bytes, more than a GPU has. The host refuses more than it has."""
 
 ADDRESS_LIMIT = 1 << 63
-"""End (exclusive) of byte addresses, which the engine holds in signed 64-bit numbers. GPUs have at most 57 bits."""
+"""End (exclusive) of byte addresses, which the engine stores as signed 64-bit numbers. GPUs have at most 57 bits."""
 
 ILLEGAL_ADDRESS = "CUDA_ERROR_ILLEGAL_ADDRESS"
 
@@ -260,7 +260,7 @@ def require_rows(memory: GlobalMemory, address: Integers, size: int, *, writing:
             first = max(int(bad[0]), end)
             raise TmaTrap(
                 ILLEGAL_ADDRESS,
-                "the box reads or writes bytes of the tensor that no memory range holds",
+                "the box reads or writes bytes of the tensor outside all memory ranges",
                 {
                     "address": f"0x{first % 2**64:x}",
                     "ranges": "; ".join(f"{entry.name} {entry.bounds}" for entry in memory.ranges),

@@ -320,7 +320,7 @@ def check_traps(geometry: Geometry, instruction: str, coords: Integers, op: str 
             found.append(Diagnostic(rule, argument, int(values[i]) // per, unit, requirement, facts=where(i)))
 
     if not geometry.address and geometry.dims == (1,) and geometry.row_bytes == 1:  # no driver makes such a map
-        found.append(Diagnostic("map of zeros", text="the descriptor holds zeros, not a tensor map"))
+        found.append(Diagnostic("map of zeros", text="the descriptor contains zeros, not a tensor map"))
     if op is not None and geometry.data_type not in REDUCTIONS[op]:
         text = f"reduction {op!r} does not exist for element format {geometry.data_type.name}"
         found.append(Diagnostic("reduction", text=text))

@@ -75,7 +75,7 @@ def encode_call(request: TensorMap, *, variable: str = "map", address: str = "gl
         promotion, fill = L2Promotion(request.l2_promotion), OobFill(request.oob_fill)
         wide = Im2ColWideMode(request.mode).name if isinstance(request, TensorMapIm2colWide) else ""
     except ValueError as error:
-        raise EmissionError("the request has a number for which the driver has no name", {"number": error}) from None
+        raise EmissionError("the request has a number without a name in the driver", {"number": error}) from None
     pixels = []
     if isinstance(request, TensorMapTiled):
         arrays, own = [_array("cuuint32_t", "box_dim", request.box_dim)], "box_dim, element_strides"

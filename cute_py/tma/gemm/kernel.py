@@ -110,13 +110,15 @@ def cause_of(plan: GemmPlan, full: WaitTimeout | None, empty: WaitTimeout | None
     if empty is not None and empty.stage < plan.stages:
         return (
             f"flipped parity: the producer waits for phase {empty.phase} of a new barrier; there a wait for parity 1 "
-            f"passes at once, and a wait for parity 0 does not"
+            f"passes immediately, and a wait for parity 0 does not"
         )
     if full is None:
         arrivals = counted(plan.cluster * plan.warpgroups, "arrival")
         return f"missing arrivals: an empty barrier needs {arrivals} per phase"
     if full.expected != plan.stage_bytes:
-        return f"wrong expect_tx: a full barrier expects {full.expected} bytes, but the loads bring {plan.stage_bytes}"
+        return (
+            f"wrong expect_tx: a full barrier expects {full.expected} bytes, but the loads deliver {plan.stage_bytes}"
+        )
     if plan.cluster > 1:
         mask = (1 << plan.cluster) - 1
         return f"wrong mask, because the bytes are right: each CTA's part must go to all {plan.cluster}, mask {mask:#x}"
@@ -361,7 +363,7 @@ class GemmKernel:
             f"  staging of C    {plan.staging_bytes}: {plan.warpgroups} x {plan.staging} x {c.bytes}",
             "",
             "barriers of a stage",
-            f"  full            1 arrival and {plan.stage_bytes} bytes, which {counted(loads, 'load')} bring",
+            f"  full            1 arrival and {plan.stage_bytes} bytes, from {counted(loads, 'load')}",
             f"  empty           {counted(plan.cluster * plan.warpgroups, 'arrival')}: one from each warpgroup "
             "that reads it",
             "",

@@ -104,7 +104,7 @@ class GemmOperand:
 class GemmPlan:
     """The tiles, stages, descriptors and coordinates of one GEMM kernel.
 
-    Sizes are in elements unless the name says bytes.
+    Sizes are in elements, except those whose name contains "bytes".
 
     >>> import cute_py as cute
     >>> def atom(op, rows, columns, tile):
@@ -207,7 +207,7 @@ class GemmPlan:
 
 
 def most_stages(stage: int, staging: int) -> int:
-    """Return how many stages of `stage` bytes fit in the shared memory of a block beside the staging buffers."""
+    """Return how many stages of `stage` bytes fit in the shared memory of a block next to the staging buffers."""
     return min((MAX_SHARED_BYTES - BARRIER_ROOM - staging) // stage, MAX_STAGES)
 
 
