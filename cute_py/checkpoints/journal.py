@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from cute_py.errors import FileFormatError
 
 JOURNAL_BYTES: Final = 64 << 20
-"""Number of bytes written to tensors after which the journal is updated."""
+"""The journal is updated after this many bytes are written to tensors."""
 
 CHUNK: Final = 1 << 22
 

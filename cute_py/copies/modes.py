@@ -123,7 +123,7 @@ def _function(layout: LayoutLike, role: str) -> tuple[Digits, int, Swizzle]:
     for number in (*shape, *stride):
         if type(number) is not int:
             raise InvalidTypeError(
-                f"the {role} layout must hold known integers, got {given(number)}",
+                f"the {role} layout must consist of known integers, got {given(number)}",
                 {"layout": layout},
                 "replace the symbols by numbers with layout.subs({...})",
             )

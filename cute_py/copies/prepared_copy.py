@@ -48,7 +48,7 @@ class Work:
 
 
 SPARE_STREAMS: Final = 16
-"""Number of streams on which a prepared ring can be launched without an allocation."""
+"""A prepared ring can be launched on this many streams without an allocation."""
 
 
 class PreparedCopy:
@@ -128,7 +128,7 @@ class PreparedCopy:
         destination))`.
 
         Args:
-            args: two arrays in host memory with the layouts for which the copy was prepared.
+            args: two arrays in host memory with the layouts that the copy was prepared for.
         Raises:
             InvalidValueError: the arguments do not match, or the copy moves tiles through given tensor maps.
         """

@@ -35,7 +35,7 @@ else:
     from cute_py.optional_packages import numpy as np
 
 FEW: Final = 65536
-"""Maximum number of reads of a copy in which each thread gathers whole vectors: 256 KiB in reads of 4 bytes, 1 MiB in
+"""Maximum number of reads of a copy where each thread gathers whole vectors: 256 KiB in reads of 4 bytes, 1 MiB in
 reads of 16 bytes. For these copies, kernels with tiles are slower (measured on NVIDIA H200)."""
 ALONE: Final = 16384
 """Up to this number of vectors, each vector has its own thread, in small blocks. Measured on NVIDIA H200."""

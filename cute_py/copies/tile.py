@@ -29,9 +29,9 @@ LEAST: Final = (1024, FILLED)
 CROWDED: Final = 14000
 """If words are narrow, a tile of at least this number of bytes gets a block with the maximum number of threads."""
 COLUMN_BYTES: Final = {1: 4, 2: 8, 4: 16, 8: 16}
-"""Element bytes -> bytes of a row in shared memory that a thread transposes at once."""
+"""Element bytes -> bytes of a row in shared memory that a thread transposes in one step."""
 FOLDED: Final = 1 << 20
-"""Minimum bytes of a copy for which a kernel with a compiled-in pitch pays off."""
+"""Minimum bytes of a copy that makes a kernel with a compiled-in pitch worthwhile."""
 MAX_SHARED: Final = 65536
 """Maximum bytes of shared memory of a block."""
 LOOKUP: Final = 10
@@ -190,7 +190,7 @@ class BlockTile:
 
 
 def _columns(shape: TileShape, grain: int) -> int:
-    """Return the number of elements that a thread may read at once along the source's first mode; rows start at
+    """Return the number of elements that a thread may read together along the source's first mode; rows start at
     multiples of `grain` bytes."""
     columns, inner = COLUMN_BYTES.get(shape.element, 0) // shape.element, shape.orders[0][0]
     if columns < 2 or any(shape.shifts[1:]) or inner in shape.orders[1][: max(shape.runs[1], 1)]:

@@ -1,4 +1,4 @@
-"""Compute the scale of a block from its largest magnitude `a`, and the factor by which its elements are multiplied.
+"""Compute the scale of a block from its largest magnitude `a`, and the factor for its elements.
 
     rule     scale                                       of e4m3 (largest 448 = 1.75 * 2^8), a = 500
     floor    2^(floor(log2 a) - 8)                       1

@@ -89,7 +89,7 @@ def test_boxes_at_each_other_s_places_are_named() -> None:
     boxes = [right[i : i + size] for i in range(0, len(right), size)]
     assert len(boxes) == 3
     found = compare_tile(atom, X, (0, 1), np.concatenate([boxes[i] for i in (2, 0, 1)]))
-    assert (found.cause, found.detail) == ("other box order", "the boxes lie in the order 2, 0, 1")
+    assert (found.cause, found.detail) == ("other box order", "the boxes are in the order 2, 0, 1")
 
 
 def test_modes_of_a_box_that_are_swapped_are_named() -> None:

@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 class IndexRecord:
-    """Device memory in which a kernel records the position of the first out-of-range index.
+    """Device memory where a kernel records the position of the first out-of-range index.
 
     The 64-bit record is the minimum of position << 32 | entry. All ones mean that each entry was a row number or -1.
     """
