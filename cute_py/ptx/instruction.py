@@ -190,10 +190,10 @@ def forbid(why: str, *, given: tuple[str, ...] = (), **slots: str | tuple[str, .
 class InstructionForm:
     """One row of the instruction table.
 
-    name: the name by which `ptx()` finds the row. family: the group of the form. opcode: the text before the modifiers.
-    slots, operands: the slots and operands in the ISA's order. targets, since: the targets, and the first PTX version,
-    that support the plain form. section: the heading in the PTX ISA 9.0. assembled, executed: how the row was verified.
-    partial: whether the opcode has modifiers that the row omits.
+    name: the name that `ptx()` uses to find the row. family: the group of the form. opcode: the text before the
+    modifiers. slots, operands: the slots and operands in the ISA's order. targets, since: the targets, and the first
+    PTX version, that support the plain form. section: the heading in the PTX ISA 9.0. assembled, executed: how the row
+    was verified. partial: whether the opcode has modifiers that the row omits.
 
     >>> from cute_py.ptx.catalog import FORMS
     >>> [form.name for form in FORMS][:2]

@@ -62,7 +62,7 @@ def _row(steps: Steps) -> Row:
 FORMS: tuple[CpForm, ...] = tuple(
     CpForm(one.shape, one.multicast, one.rows, one.bits, _row(one.lanes), _row(one.copies)) for one in COPY_SHAPES
 )
-"""The forms in the order in which a planner tries them, the widest first."""
+"""The forms in the order that a planner tries them, widest first."""
 
 WARPX4 = FORMS[-1]
 """The form for scale factors, and the only form of the reference page."""

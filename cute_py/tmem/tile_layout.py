@@ -303,7 +303,7 @@ class TileLayout:
         return self._interleave(left, left_shape, right_shape, {})
 
     def _spans(self) -> dict[str, int]:
-        """Return the span along each axis on which a shard of more than one element moves."""
+        """Return the span along each axis that has a shard of more than one element."""
         return {it.axis: self.span(it.axis) for it in canonicalize(self.shard)}
 
     def _interleave(
