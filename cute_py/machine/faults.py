@@ -29,7 +29,7 @@ class Refused(Exception):
 
 
 def place_text(one: SourceInstruction, files: Mapping[int, str]) -> str:
-    """Text of an instruction's location: its line in the PTX, and the source line from which it was compiled."""
+    """Text of an instruction's location: its line in the PTX, and the source line that it was compiled from."""
     return line_text(one.line, location_text(one.loc, files))
 
 

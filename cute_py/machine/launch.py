@@ -126,7 +126,7 @@ class Arguments:
     Args:
         values: one value for each parameter. `None` is a null pointer, a pair (map, array) is a tensor map, and a pair
             (bytes, {offset: array or map}) is a structure that contains pointers or maps.
-        arch: the architecture for which tensor maps are encoded.
+        arch: the architecture that tensor maps are encoded for.
     Raises:
         InvalidTypeError, InvalidValueError: a value does not fit its parameter, or the number of values is wrong.
     """

@@ -144,7 +144,7 @@ def locate_address(site: Site, one: Address, space: str, size: int, *, writes: b
         if kind == "param" and one.space == "local":
             kind = "local"
         elif kind not in ("generic", own) and not (kind == "global" and own == "param"):
-            raise Refused(f"{site.one.opcode}: {one.symbol} lies in .{one.space}; must lie in .{space}")
+            raise Refused(f"{site.one.opcode}: {one.symbol} is in .{one.space}; must be in .{space}")
     addresses = address_reader(site, one, kind)
     if kind == "shared":
         return lambda f: _shared(f, site, addresses(f), size)
@@ -290,7 +290,7 @@ def _outside(f: Frame, site: Site, addresses: Array, place: int, size: int, befo
     elif address < SHARED_WINDOW:
         text = f"{what}; no argument or variable is near this address"
     else:
-        text = f"{what}, which lies in shared or local memory"
+        text = f"{what}, which is in shared or local memory"
     return site.fault("out of bounds", text, f.subset(_only(f.n, place)), source=SOURCE, **facts)
 
 

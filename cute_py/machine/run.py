@@ -482,7 +482,7 @@ def _again(
 
 
 def _map_target(text: str, given_arch: str | None) -> str:
-    """The architecture for which tensor maps are encoded: the kernel's target from sm_100 on, else sm_90a."""
+    """The architecture that tensor maps are encoded for: the kernel's target from sm_100 on, else sm_90a."""
     name = text if given_arch is None else given_arch
     return name if architecture(name).number >= 100 else "sm_90a"
 
@@ -680,7 +680,7 @@ class _Execution:
 def _differences(
     lazy: _Execution, eager: dict[str, Array], arguments: Arguments, known: list[Diagnostic]
 ) -> list[Diagnostic]:
-    """Return the findings of the lazy schedule alone, and one for each array that differs between the schedules."""
+    """Return the findings of only the lazy schedule, and one for each array that differs between the schedules."""
     seen = collections.Counter(one.message for one in known)
     found = [one for one in lazy.totals.findings if not seen[one.message]]
     if lazy.failed:

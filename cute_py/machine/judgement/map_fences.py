@@ -41,7 +41,7 @@ class MapFences(Observer):
         self._places: dict[tuple[int, int], tuple[int, Site]] = {}
         """(array, place) of a map -> number of the map, which serves as its address, and the last change."""
         self._unreleased: set[tuple[Agent, str]] = set()
-        """CTA that has changed a map -> scopes in which it has not released the change."""
+        """CTA that has changed a map -> scopes where it has not released the change."""
         self._found: dict[tuple[int, int], Diagnostic] = {}
 
     def began(self, m: Host) -> None:
