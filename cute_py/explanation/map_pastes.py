@@ -523,7 +523,7 @@ _NO_STRIDES: Final = "the text does not contain the strides; the other rules wer
 
 def _aligned_strides(dims: Sequence[int]) -> tuple[int, ...]:
     """Assumed strides in bytes for a tensor of these sizes, for elements of 8 bytes; each is a multiple of 32 bytes.
-    The first, -1, stands for mode 0."""
+    The first number, -1, is a placeholder for mode 0."""
     strides, step = [-1], 8
     for size in dims[:-1]:
         step = -(-step * max(size, 1) // 32) * 32

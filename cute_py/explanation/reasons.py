@@ -92,7 +92,7 @@ REASONS: Final[dict[str, Reason]] = {
 def assertions() -> dict[str, Reason]:
     """Message of a CuTe C++ static assertion -> its reason. The table is read at first use.
 
-    A key lists all messages of a row, separated by semicolons. `*` stands for any text, and the final dot is omitted.
+    A key lists all messages of a row, separated by semicolons. `*` matches any text, and the final dot is omitted.
     If two rows match a message, the first gives the reason.
     """
     return {" ; ".join(row.messages): Reason(row.text, row.change, row.source) for row in rows("assertions")}
@@ -114,7 +114,7 @@ def assertion_reason(message: str) -> Reason | None:
 
 
 def _is_message(said: str, pattern: str) -> bool:
-    """Whether a string matches a message in which each `*` stands for any text.
+    """Whether a string matches a message; each `*` in the message matches any text.
 
     >>> _is_message("a of b", "a * b"), _is_message("a b", "a * b"), _is_message("a of b.", "a * b")
     (True, False, False)
