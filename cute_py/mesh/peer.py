@@ -52,12 +52,13 @@ else:
     from cute_py.optional_packages import numpy
 
 RING_FROM = 4 << 20
-"""Bytes from which a copy runs on a share of the multiprocessors; a smaller copy has one block per tile."""
+"""From this many bytes on, a copy runs on a share of the multiprocessors; a smaller copy has one block per tile."""
 
 
 ENGINE_FROM = 1 << 25
-"""Bytes from which the copy engine moves rows of `ENGINE_ROW` or longer between devices. It reaches 372 GB/s each way,
-kernels 351, and it uses no multiprocessor. At 16 MiB a kernel is as fast. Two NVIDIA H200, driver 580.159.04."""
+"""From this many bytes on, the copy engine moves rows of `ENGINE_ROW` or longer between devices. It reaches 372 GB/s
+each way, kernels 351, and it uses no multiprocessor. At 16 MiB a kernel is as fast. Two NVIDIA H200, driver
+580.159.04."""
 
 ENGINE_ROW = 512
 """The shortest row in bytes that the copy engine moves as fast as longer rows, measured on the same devices."""
@@ -119,8 +120,8 @@ class Route:
 
 
 class Push(NamedTuple):
-    """A transfer with the memory on both sides, the device that runs it, and the index of the device to which it
-    writes."""
+    """A transfer with the memory on both sides, the device that runs it, and the index of the device that it writes
+    to."""
 
     transfer: Transfer
     source: ArrayView
@@ -194,7 +195,7 @@ class Meeting:
     (`gpu.kernels.device_barrier`).
 
     Args:
-        streams: the stream of each device on which its kernel is launched for capture. seconds: the time limit of the
+        streams: the stream of each device that its kernel is launched on for capture. seconds: the time limit of the
             wait.
     """
 

@@ -30,7 +30,7 @@ else:
 BACKENDS = ("auto", "host", "peer", "torch")
 
 DEFAULT_SECONDS = 60.0
-"""Seconds within which a rank that ended or stalled is detected."""
+"""A rank that ended or stalled is detected within this many seconds."""
 
 
 _BALANCING: Final = threading.Lock()
@@ -247,7 +247,7 @@ class Redistribution:
             into: scratch memory for the part of each device. It is written first, so that the destinations keep their
                 contents until all data has arrived.
             sms: multiprocessors of a GPU for its transfers; 16 saturate the links of an H200.
-            seconds: with one process for each device, the time within which a rank that ended or stalled is detected;
+            seconds: with one process for each device, the maximum time to detect a rank that ended or stalled;
                 with one process for several GPUs, the time limit of a GPU's wait for the copies of the other GPUs.
         Returns:
             The destinations.

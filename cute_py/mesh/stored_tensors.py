@@ -242,7 +242,7 @@ def checksum(side: ShardedLayout, shards: Sequence[StoredTensor], memory: int, f
 
     Args:
         memory: number of bytes that are mapped and processed at a time.
-        first_row: the row of the whole tensor at which this section begins, so that the sums of the sections add up to
+        first_row: the row of the whole tensor where this section begins, so that the sums of the sections add up to
             the sum of the whole.
     Raises:
         FileFormatError: replicas differ.
