@@ -1,5 +1,4 @@
-"""Arguments of the commands: their types, --json, and `-`, which stands for standard input instead of a string or a
-file.
+"""Arguments of the commands: their types, --json, and `-`, which means standard input instead of a string or a file.
 
 Standard input is read once: as text, or as a file whose first bytes determine its type.
 """

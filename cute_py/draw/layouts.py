@@ -47,7 +47,7 @@ COLORS: tuple[Color, ...] = ("value", "bank", "thread", "tile")
 MOST_LAYOUTS = 16
 """Maximum number of layouts in one picture."""
 MOST_FOUND = 4096
-"""Maximum number of elements of the layout with which the others are compared."""
+"""Maximum number of elements of the layout that the others are compared with."""
 BANK_LEGEND = tone_legend(
     "colour: banks, of the 32 that are 4 bytes wide", tuple(f"{b}-{b + 3}" for b in range(0, 32, 4))
 )
@@ -474,7 +474,7 @@ def draw_compare(*layouts: AnyLayout, names: Sequence[str] = (), bits: DTypeLike
         InvalidTypeError: an argument is not a layout. InvalidValueError: there are too many layouts, or the numbers of
             layouts and names differ.
 
-    The title of a cell gives the coordinate at which the first layout has the same offset, so it shows where the
+    The title of a cell gives the coordinate where the first layout has the same offset, so it shows where the
     element comes from.
 
     >>> import cute_py as cute

@@ -21,7 +21,7 @@ AXIS_LIMIT = 64
 PICTURE_CELLS = 4096
 """Maximum number of cells in all tables of a picture together."""
 SVG_BYTES = 2_000_000
-"""Size of an SVG above which the titles of the cells are omitted."""
+"""The titles of the cells are omitted in an SVG above this size."""
 TAIL = 3
 """Number of indices that are kept at the end of an axis that is cut."""
 TONES = 8

@@ -93,7 +93,7 @@ def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Pictu
 
 
 def draw_writers(contents: TensorContents) -> Picture:
-    """Draw which instruction last wrote each cell of tensor memory; a column of the picture stands for a range of
+    """Draw which instruction last wrote each cell of tensor memory; a column of the picture represents a range of
     columns.
 
     Args:

@@ -116,7 +116,7 @@ def read_integer(text: str, position: int, digits: str) -> int:
 
 
 def leaf_end(text: str, begin: int) -> int:
-    """Return the index at which a leaf ends: at a comma, colon, @, closing bracket, ` o `, or the end of the text."""
+    """Return the index where a leaf ends: at a comma, colon, @, closing bracket, ` o `, or the end of the text."""
     depth = 0
     i = begin
     while i < len(text):
