@@ -29,7 +29,7 @@ PORTABLE_CLUSTER: Final = 8
 
 
 def target_arch(source: KernelSource, device: Device) -> str:
-    """Return the architecture for which to compile `source`, so that it runs on `device`.
+    """Return the architecture to compile `source` for, so that it runs on `device`.
 
     Raises:
         DeviceError: the kernel needs a newer architecture.
@@ -145,7 +145,7 @@ class Parameters:
 class PreparedLaunch:
     """A repeatable launch of a kernel with its grid and parameters: each `launch()` is one driver call.
 
-    It runs in the stream for which it was prepared. A launch in a capturing stream becomes a node of the graph. The
+    It runs in the stream that it was prepared for. A launch in a capturing stream becomes a node of the graph. The
     default streams refer to the current device. With several devices, the launch therefore makes the kernel's device
     current if another one is.
 
@@ -216,8 +216,7 @@ class PreparedLaunch:
         launch of the graph uses them.
 
         Args:
-            graph: the CUgraphExec as an integer. node: the CUgraphNode of the graph from which `graph` was
-                instantiated.
+            graph: the CUgraphExec as an integer. node: the CUgraphNode of the graph that `graph` was instantiated from.
         Raises:
             DeviceError: the driver rejects the update, because the node does not exist or its kernel belongs to another
                 context.
@@ -244,7 +243,7 @@ class PreparedLaunch:
 class WaitTimeout:
     """A kernel's record of a wait that timed out.
 
-    barrier: the shared-memory address of the barrier. phase: the parity for which the thread waited. expected: the
+    barrier: the shared-memory address of the barrier. phase: the parity that the thread waited for. expected: the
     expected number of bytes. cycles: the length of the wait in clock cycles.
     """
 
@@ -281,7 +280,7 @@ class WaitTimeout:
 
 
 class WaitRecord:
-    """Memory in which a kernel records that a wait on a barrier timed out; `check` reads it.
+    """Memory where a kernel records that a wait on a barrier timed out; `check` reads it.
 
     Args:
         kinds: the number of kinds of waits; each has a separate record.

@@ -1,6 +1,6 @@
 """Compile the source of a kernel to a cubin with cuda-core's Program, and cache the cubin.
 
-The key of a cubin contains everything on which it depends: the source, the architecture, the options and the version of
+The key of a cubin contains everything that it depends on: the source, the architecture, the options and the version of
 the compiler. `KernelCompiler` caches in memory. cuda-core's FileStreamProgramCache caches on disk, so that processes
 that compile the same kernel concurrently never read a partial file. That cache does not verify its entries, so an entry
 starts with the digest of its cubin; if the digest does not match, the kernel is compiled again. cute_py makes its own
@@ -122,7 +122,7 @@ class KernelCompiler:
         return {}
 
     def key(self, source: KernelSource, arch: str) -> str:
-        """Return the key under which a cubin is stored."""
+        """Return the key of a stored cubin."""
         parts = (source.text, arch, str(OPTIONS), str(FAST if source.fast_compile else ""), compiler_version())
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 

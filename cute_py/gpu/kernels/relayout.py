@@ -522,15 +522,15 @@ def copy_tile(
     pitch: int = 0,
     skew: int = 0,
 ) -> KernelSource:
-    """Make the kernel that transposes tiles. Widths of vectors, and of pieces (parts of a vector that are written to
-    shared memory at once), are in bytes.
+    """Make the kernel that transposes tiles. Widths of vectors, and of pieces (parts of a vector that one access writes
+    to shared memory), are in bytes.
 
     shifts: whether rows of a side may start between two words. swizzled: whether shared memory has a swizzle; offsets
     of rows and of units then have no common bit. global_swizzled: whether the offsets of a side have a swizzle. steady:
     whether each thread stays in its column of vectors. affine: whether rows have constant strides instead of a table.
     listed: whether a table lists the shared-memory offsets of a destination vector one by one, because they have no
     fixed distances; for rows that start between two words, it lists the starts of their runs. short_runs: whether such
-    a run is shorter than a vector. columns: number of source columns that a thread reads at once, and of destination
+    a run is shorter than a vector. columns: number of source columns that a thread reads together, and of destination
     rows that it writes. pitch: bytes between elements of a destination vector in shared memory, as a compile-time
     constant; 0 makes it a parameter. skew: for destination rows that start between two words, the extra bytes between
     successive vectors of a run.

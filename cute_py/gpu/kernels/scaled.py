@@ -505,7 +505,7 @@ def scaled_rows(
 def scaled_whole(
     source: str, outputs: Sequence[OutputKind], *, threads: int, pieces: int, aligned: bool
 ) -> KernelSource:
-    """Make the kernel `scaled_whole`, in which a CTA processes a whole row, with `pieces` times 8 elements per
+    """Make the kernel `scaled_whole`, where a CTA processes a whole row, with `pieces` times 8 elements per
     thread."""
     calls = "\n  ".join(f"write_whole<O{i}>(held, p, p.out[{i}], peak, row);" for i in range(len(outputs)))
     constants = {"THREADS": threads, "PIECES": pieces, "ALIGNED": int(aligned), "INDEX_BYTES": 8}

@@ -2,7 +2,7 @@
 
 A walk covers a tensor with tiles: mode i is divided into `counts[i]` tiles of `steps[i]` elements. Tile indices count
 the modes in `order`, whose first mode changes fastest. The order affects the speed of a copy: CTAs should touch memory
-in the order in which they start.
+in their starting order.
 """
 
 from __future__ import annotations
