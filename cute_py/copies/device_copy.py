@@ -362,7 +362,7 @@ def copy_array(
 
     Raises:
         DeviceError: there is no device, or an array of another library is on the host.
-        InvalidValueError, TmaLimitError: as in `prepare_copy`.
+        InvalidValueError, TmaLimitError: see `prepare_copy`.
 
     >>> import numpy
     >>> from cute_py.gpu.device import device_available

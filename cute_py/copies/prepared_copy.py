@@ -191,8 +191,8 @@ class PreparedCopy:
             source, destination: memory with this copy's layouts, element type and device. Its addresses must differ
                 from the prepared ones by multiples of 16 bytes.
         Raises:
-            InvalidValueError: a layout, element type or alignment differs, or the copy moves given tiles. All errors of
-                `prepare_copy` about memory.
+            InvalidValueError: a layout, element type or alignment differs, or the copy moves given tiles. For errors
+                about memory, see `prepare_copy`.
         """
         if self.plan is None or self._places is None:
             raise InvalidValueError("a copy of given tiles always uses the memory of its maps")

@@ -122,7 +122,7 @@ _FAMILY_FEATURES: Final[tuple[tuple[re.Pattern[str], range], ...]] = (
     (re.compile(r"tcgen05|cta_group|gather4|scatter4|im2col::w|'\.[0-9]+x[0-9]+b'"), range(100, 111)),
 )
 """(words for a feature, the architectures whose specific targets, such as sm_90a or sm_100a, have it). A feature that
-is neither listed nor on sm_90 is not on sm_90a; from sm_100 on, the specific target may have it."""
+is neither listed nor on sm_90 is not on sm_90a; on sm_100 and newer, the specific target may have it."""
 _FIRST_OF_FAMILIES: Final = 100
 _NO_SUCH_GPU: Final = re.compile(r"Value '\w{1,80}' is not defined for option")
 _TOO_MUCH_SHARED: Final = re.compile(

@@ -574,6 +574,6 @@ def as_format(format: Format | str) -> Format:
     """Return a format unchanged, or the format that a string names. Parsed strings are cached.
 
     Raises:
-        InvalidValueError: as in `parse_format`.
+        InvalidValueError: see `parse_format`.
     """
     return _parsed(format) if isinstance(format, str) else format

@@ -148,7 +148,7 @@ def as_device(device: Device | None, ordinal: int | None = None) -> Device:
     """Return `device`; if it is None, open the device with this index, by default the current one.
 
     Raises:
-        InvalidTypeError: `device` is not a `Device`. All errors of `open_device`.
+        InvalidTypeError: `device` is not a `Device`. For other errors, see `open_device`.
     """
     return open_device(ordinal) if device is None else expect(device, Device, "device")
 

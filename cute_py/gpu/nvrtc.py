@@ -131,7 +131,7 @@ class KernelCompiler:
         NVRTC.
 
         Raises:
-            MissingPackageError, DeviceError: as `run_nvrtc`.
+            MissingPackageError, DeviceError: see `run_nvrtc`.
         """
         target = arch or source.arch
         started = time.perf_counter()
@@ -164,7 +164,7 @@ def compile_kernel(source: KernelSource, arch: str | None = None) -> CompiledKer
     """Return the compiled kernel, from the caches in `cache_directory()` or from NVRTC.
 
     Raises:
-        MissingPackageError, DeviceError: as `run_nvrtc`.
+        MissingPackageError, DeviceError: see `run_nvrtc`.
     """
     return kernel_compiler(cache_directory()).compile(source, arch)
 

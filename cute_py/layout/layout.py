@@ -83,7 +83,7 @@ if TYPE_CHECKING:
 
 
 class Major:
-    """The class of the tags `LayoutLeft` and `LayoutRight`: the order in which a compact layout fills its modes."""
+    """The class of the tags `LayoutLeft` and `LayoutRight`, which select the order of the modes of a compact layout."""
 
     __slots__ = ("_name",)
 

@@ -12,7 +12,7 @@ A leaf has the same form everywhere, in a layout and inside the algebra:
     any other stride     the object itself    (E(0) prints _1@0)
 
 `as_leaf` and `as_leaves` convert user input (numpy integers, subclasses of int) to these forms. Operations compute with
-bare numbers: `value_of(leaf)` is an int or a sympy expression, both of which support Python's operators, and
+bare numbers: `value_of(leaf)` is an int or a sympy expression, and both types support Python's operators;
 `is_static(leaf)` returns whether the number is known at compile time. `times`, `plus`, `trunc_div` and `trunc_mod`
 compute with single leaves by CuTe's rules for mixed operands: the result is static if both operands are static, and a
 static 0 times anything is a static 0. `same(a, b)` is the equality that C++ can decide at compile time, so a run-time

@@ -32,7 +32,8 @@ FRAME_ALIGN: Final = 16
 RESERVED: Final = "%reserved_smem"
 """Key of the reserved shared memory among the offsets of variables."""
 RESERVED_BYTES: Final = 1024
-"""Bytes that CUDA reserves in each CTA from sm_80 on. Source: CUDA C++ programming guide, shared memory of 8.x, 9.0."""
+"""Bytes that CUDA reserves in each CTA on sm_80 and newer. Source: CUDA C++ programming guide, shared memory of 8.x,
+9.0."""
 
 
 @dataclass(slots=True)

@@ -482,7 +482,7 @@ def _again(
 
 
 def _map_target(text: str, given_arch: str | None) -> str:
-    """The architecture that tensor maps are encoded for: the kernel's target from sm_100 on, else sm_90a."""
+    """The architecture that tensor maps are encoded for: the kernel's target for sm_100 and newer, else sm_90a."""
     name = text if given_arch is None else given_arch
     return name if architecture(name).number >= 100 else "sm_90a"
 

@@ -354,7 +354,7 @@ class Pushes:
         Args:
             stream: the copies start after the work in this stream, and the stream waits for all of them. It is a stream
                 of one device, or a mapping from device numbers to streams. Default: the default streams of all devices.
-                The copies are not ordered against work on devices for which you pass no stream. If a stream is being
+                The copies are not ordered against work on devices that `stream` does not list. If a stream is being
                 captured, the copies become nodes of its graph.
         Raises:
             DeviceError: the driver refuses a call; if several devices run copies, all later launches fail too.
@@ -624,7 +624,7 @@ def prepare_peer(
     """Check the arrays, and compile and load the kernels; see `Redistribution.run`.
 
     Raises:
-        DeviceError: there is no GPU. InvalidTypeError, InvalidValueError: as for the host backend.
+        DeviceError: there is no GPU. InvalidTypeError, InvalidValueError: the host backend would raise the same error.
     """
     elements = GpuElements(plan)
     if destinations is None:

@@ -64,7 +64,7 @@ class StoredTensor:
         return math.prod(self.shape) * self.dtype.bits // 8
 
     def rows(self, first: int, count: int) -> StoredTensor:
-        """Return the `count` rows from row `first` on."""
+        """Return `count` rows, starting at row `first`."""
         row = math.prod(self.shape[1:]) * self.dtype.bits // 8
         return replace(self, shape=(count, *self.shape[1:]), begin=self.begin + first * row)
 

@@ -152,7 +152,7 @@ class TritonLayout:
 
         Raises:
             LayoutError: CuTe has no layout with these in dims, or no layout with one swizzle has these bases. For
-                shared memory: two offsets have the same element (padding), or there are several blocks, each of which
+                shared memory: two offsets have the same element (padding), or there are several blocks, and each one
                 has its own shared memory.
         """
         names = set(self.sizes)

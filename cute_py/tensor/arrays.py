@@ -231,7 +231,7 @@ def _beyond_range(dtype: DType, value: Cell) -> str | None:
 
 @functools.cache
 def _float_range(dtype: DType) -> tuple[float, float]:
-    """Return the two bounds between which a number rounds to a finite value of a float type."""
+    """Return two bounds; a number between them rounds to a finite value of a float type."""
     finfo: Any = numpy.finfo
     if not hasattr(numpy, dtype.storage):
         import ml_dtypes

@@ -2,9 +2,9 @@
 
     offset -> x = offset >> per_element;  x ^= (x & mask) >> atom_len;  offset = x << per_element | low bits
 
-where `mask` has the swizzle_len bits from bit atom_len on. If per_element is log2(elements in 16 bytes) and atom_len is
-3, the function of byte offsets is the same for all element types: bits [7, 7 + swizzle_len) are XORed onto bits [4, 4 +
-swizzle_len), which CuTe writes Sw<swizzle_len, 4, 3>.
+where `mask` has swizzle_len bits, starting at bit atom_len. If per_element is log2(elements in 16 bytes) and atom_len
+is 3, the function of byte offsets is the same for all element types: bits [7, 7 + swizzle_len) are XORed onto bits [4,
+4 + swizzle_len), which CuTe writes Sw<swizzle_len, 4, 3>.
 
 `swizzle_inner=False` is the mirrored function, x ^= (x & low mask) << atom_len; no hardware descriptor supports it.
 

@@ -192,12 +192,12 @@ def test_what_has_not_arrived_is_named(fill: int) -> None:
     dump = execute(ATOM, X, (2, 3)).smem.copy()
     dump[512:576] = fill
     found = compare_tile(ATOM, X, (2, 3), dump)
-    assert (found.cause, found.detail) == ("not yet arrived", f"4 of 256 units of 16 bytes hold only 0x{fill:02x}")
+    assert (found.cause, found.detail) == ("not yet arrived", f"4 of 256 units of 16 bytes contain only 0x{fill:02x}")
     dump[528] = 0x11
     assert compare_tile(ATOM, X, (2, 3), dump).cause == ""
     single = execute(ATOM, X, (2, 3)).smem.copy()
     single[512:528] = fill
-    assert compare_tile(ATOM, X, (2, 3), single).detail == f"1 of 256 units of 16 bytes hold only 0x{fill:02x}"
+    assert compare_tile(ATOM, X, (2, 3), single).detail == f"1 of 256 units of 16 bytes contain only 0x{fill:02x}"
 
 
 def test_comparisons_are_checked_and_told() -> None:

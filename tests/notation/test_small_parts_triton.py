@@ -399,7 +399,7 @@ def test_the_ranks_are_named_in_their_order() -> None:
 def test_blocked_encodings() -> None:
     assert BLOCKED.facts() == OF_BLOCKED
     assert BLOCKED.explain().split("\n")[2] == (
-        "Each thread has a block; the blocks of a warp's threads lie side "
+        "Each thread has a block; the blocks of a warp's threads are side "
         "by side, then those of the warps, in one order "
         "of dimensions."
     )

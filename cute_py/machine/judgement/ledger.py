@@ -62,7 +62,7 @@ class PhaseRecord:
 
 @dataclass(slots=True)
 class Life:
-    """The history of a barrier from its init on.
+    """The history of a barrier since its init.
 
     place: offset in the shared memory of all CTAs. at, thread: index of the init instruction, and its thread. ended:
     index of the inval instruction, or None. arriving, bringing: for the index of each instruction that arrives or
@@ -191,7 +191,7 @@ class Ledger(Observer):
         m.state["ledger"] = self
 
     def time_passes(self, m: Host) -> None:
-        """Ignore repeated waits from now on, because loops that time out repeat waits without a wrong parity."""
+        """Ignore repeated waits after this call, because loops that time out repeat waits without a wrong parity."""
         self._timed_out = True
 
     def initialised(self, f: Frame, site: Site, place: int, count: int) -> None:

@@ -349,7 +349,7 @@ class TensorMemory:
         decompress_from: str | None = None,
         smem_base: int = 0,
     ) -> None:
-        """Run one tcgen05.cp: copy rows of shared memory to lanes and columns from `taddr` on.
+        """Run one tcgen05.cp: copy rows of shared memory to lanes and columns, starting at `taddr`.
 
         Args:
             taddr: lane << 16 | column.

@@ -440,7 +440,7 @@ def make_im2col_tma_copy(
             `smem_layout`.
         lower_corner_whd ... stride_srt: see `Im2colWindow`; the defaults are the values of a 1x1 filter.
     Raises:
-        GBasisError, StaticAssertError, TmaLimitError, InvalidValueError: as `make_tma_atom`.
+        GBasisError, StaticAssertError, TmaLimitError, InvalidValueError: see `make_tma_atom`.
 
     >>> import cute_py as cute
     >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("((8,8,2),64):((64,512,4096),_1)"))

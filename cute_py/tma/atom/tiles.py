@@ -303,7 +303,7 @@ def instructions(atom: TileAtom) -> Instructions:
     """Compute the instructions of the whole tensor.
 
     Raises:
-        InvalidTypeError, InvalidValueError: as `first_tile`.
+        InvalidTypeError, InvalidValueError: see `first_tile`.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))

@@ -198,7 +198,7 @@ def encode_many(arrays: Mapping[str, Any] | Iterable[TensorMap], *, arch: str = 
     Raises:
         TmaLimitError: some maps break rules; `.violations` lists the rules that the first illegal maps break, and the
             message gives the indices of these maps.
-        UnknownFactError: as `encode`.
+        UnknownFactError: see `encode`.
         InvalidTypeError, InvalidValueError: a value is not an integer, or names or lengths do not fit.
 
     >>> addresses = [4096, 8192, 16384]

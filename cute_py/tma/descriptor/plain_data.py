@@ -127,7 +127,7 @@ def request_of_array(
 
     Args:
         shape: elements, outermost first, as in numpy.
-        dtype: as `format_of`.
+        dtype: see `format_of`.
         box: elements, in the order of `shape`.
         strides: bytes, in the order of `shape`; row-major and dense if omitted.
         address: address of the first element, bytes.
@@ -187,7 +187,7 @@ def request_of_npy(
 
     Args:
         path: the file.
-        box, address, options: as `request_of_array`.
+        box, address, options: see `request_of_array`.
     Raises:
         FileFormatError: the file is not a .npy file, or it contains Python objects.
         As `request_of_array`.

@@ -559,7 +559,7 @@ class BulkTensorCopy:
         """Run the copy on the emulator and return its transaction bytes.
 
         Args:
-            gmem, smem, gmem_base: as `Emulator.load` takes them. The copy uses its own position in shared memory. If
+            gmem, smem, gmem_base: see `Emulator.load`. The copy uses its own position in shared memory. If
                 the address of the tile is unknown, the tile starts at byte 0 of `smem`.
         Raises:
             TmaTrap: as the emulator.

@@ -308,7 +308,7 @@ class TmaDescriptorTiled(_Descriptor):
         """CuTe's atom for a copy of one box, which is compact in shared memory.
 
         Raises:
-            CuteError: as `make_tma_atom`, for example because the box is not a tile of the tensor's modes.
+            CuteError: see `make_tma_atom`; for example, the box is not a tile of the tensor's modes.
         """
         sizes, strides = mode_sizes(self.layout), leaves(self.layout.stride)
         owner = {tuple(getattr(d, "modes", ())): i for i, d in enumerate(strides)}

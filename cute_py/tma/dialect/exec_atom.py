@@ -365,8 +365,8 @@ class TmaOperation:
         """Run the operations on the emulator, and return the bytes of all copies.
 
         Arguments and errors are those of `BulkTensorCopy.run`. A load arrives at its barrier once, before its copies,
-        as its `mbarrier.arrive.expect_tx` does. An `Mbarrier` expects the bytes from the time when the operation is
-        made. A barrier that is an address in `smem` expects them from this call on.
+        as its `mbarrier.arrive.expect_tx` does. An `Mbarrier` expects the bytes when the operation is made. A barrier
+        that is an address in `smem` expects them after this call.
 
         Raises:
             InvalidValueError: no arrival is pending at the barrier.
@@ -386,7 +386,7 @@ class TmaOperation:
 
 
 def arrive(exec_atom: ExecTmaAtom, smem: Window) -> None:
-    """Arrive at the barrier of a load. A barrier that is an address expects the bytes of the load from this call on."""
+    """Arrive at the barrier of a load. A barrier that is an address expects the bytes of the load after the call."""
     barrier, place = exec_atom.barrier, address_of(exec_atom.barrier)
     if exec_atom.atom.kind != "load":
         return
@@ -499,7 +499,7 @@ def tma_store(
         src: the tile in shared memory.
         coord, allow_tma, inBounds, prefetch: as in `tma_load`.
     Raises:
-        TmaBuildError: as `tma_load`, but for an atom that is not a store.
+        TmaBuildError: see `tma_load`; here the atom must be a store.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -527,7 +527,7 @@ def tma_reduce(
         src: the tile in shared memory.
         coord, allow_tma, inBounds, prefetch: as in `tma_load`.
     Raises:
-        TmaBuildError: as `tma_load`, but for an atom that is not a reduction; also if the hardware does not support the
+        TmaBuildError: see `tma_load`; here the atom must be a reduction. Also: the hardware does not support the
             reduction for the element type.
 
     >>> import cute_py as cute

@@ -147,7 +147,7 @@ class GlobalMemory:
         """Add a zeroed range after all others, aligned like a device allocation.
 
         Raises:
-            InvalidTypeError, InvalidValueError: as `add`; also if the size is negative or exceeds the memory of the
+            InvalidTypeError, InvalidValueError: see `add`; also: the size is negative or exceeds the memory of the
                 host, or if the alignment is below 1.
         """
         expect(name, str, "the name of a range")
@@ -225,7 +225,7 @@ def unequal_bits(found: NDArray[np.generic], expected: NDArray[np.generic]) -> t
 
 
 def items(array: Bytes, size: int) -> NDArray[np.void]:
-    """Return a view of `array` whose item i is the `size` bytes from byte i on."""
+    """Return a view of `array` whose item i is the `size` bytes that start at byte i."""
     count = max(len(array) - size + 1, 0)
     return np.ndarray((count,), np.dtype(f"V{size}"), array, 0, (1,))
 

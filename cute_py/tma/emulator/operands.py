@@ -66,7 +66,7 @@ NEWER_FORMS: Final[dict[tuple[str, str], bool]] = {
     ("cta_group::2", "load"): True,
 }
 """(mode or modifier, instruction) -> whether it exists only in the architecture-specific targets (suffix a or f) of the
-datacenter chips. The listed forms exist from sm_100 on, all others from sm_90 on. Source: ptxas 13.0.88."""
+datacenter chips. The listed forms exist on sm_100 and newer, all others on sm_90 and newer. Source: ptxas 13.0.88."""
 
 _DATACENTER: Final = (100, 101, 103, 110)
 

@@ -262,7 +262,7 @@ class GemmKernel:
                 out.
         Raises:
             InvalidValueError: the tile, step or backend does not exist, or the arrays do not fit.
-            TmaTrap, DeviceError: as the loads do.
+            TmaTrap, DeviceError: a load fails.
         """
         numbers = expect_integers(tile, "a tile of C", 0)
         if len(numbers) != 2:
