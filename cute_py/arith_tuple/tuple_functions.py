@@ -1,7 +1,7 @@
 """Functions of nested tuples of integers: products, comparisons, folds, and transposition of modes.
 
-The leaves are those of shapes, strides and coordinates: `Int`, int, sympy expressions and basis elements. A result is
-static if all operands are static.
+The leaves are the same as in shapes, strides and coordinates: `Int`, int, sympy expressions and basis elements. A
+result is static if all operands are static.
 
     prefix_product((2,3,4))   (1,2,6)       the strides of a column-major layout
     zip_(((a,b),(c,d)))       ((a,c),(b,d))

@@ -32,7 +32,7 @@ def copy_registers(atom: CopyAtom, registers: ArrayLike) -> Array:
 
     Args:
         atom: a copy atom with an element type.
-        registers: an array (threads, values of the source, ...); further axes are independent copies.
+        registers: an array (threads, values of the source, ...); each further axis is a separate copy.
     Returns:
         (threads, values of the destination, ...).
     Raises:

@@ -70,7 +70,7 @@ def tensor_memory_fragment(kind: FragmentType, shape: Any) -> Tensor:
         shape: the static shape of the partition.
     Raises:
         StaticAssertError: the fragment needs more tensor memory than exists, or the instruction lacks the shape; the
-            message is that of C++'s static_assert.
+            message is the text of C++'s static_assert.
 
     >>> from cute_py.atom.mma_atoms import mma_atom
     >>> kind = mma_atom("SM100_MMA_F16BF16_SS<half_t,half_t,float,128,64,K,K>").fragment_type("C")

@@ -66,7 +66,7 @@ def make_tiled_copy(
         thr_layout: (m, n) -> thread index; a shape is column-major. val_layout: (m, n) -> value index; default: one
             value.
     Raises:
-        StaticAssertError: there are fewer threads or values than the atom has; the message is that of C++'s
+        StaticAssertError: there are fewer threads or values than the atom has; the message is the text of C++'s
             static_assert.
 
     >>> from cute_py.atom.copy_atoms import copy_atom
@@ -187,7 +187,7 @@ def make_cotiled_copy(atom: str | CopyAtom, atom_layout_TV: Layout, data_layout:
         atom_layout_TV: (thread, value) -> offset in the memory of `data_layout`.
         data_layout: the tensor's layout, coordinates -> offset.
     Raises:
-        StaticAssertError: an offset does not occur in the data; the message is that of C++'s static_assert.
+        StaticAssertError: an offset does not occur in the data; the message is the text of C++'s static_assert.
 
     >>> from cute_py.atom.copy_atoms import copy_atom
     >>> data = static(Layout((8, 32), (32, 1)))

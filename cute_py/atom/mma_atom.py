@@ -50,7 +50,7 @@ class FragmentType:
     """How an instruction receives an operand.
 
     `kind`: 'value' (registers), 'smem_desc' (a descriptor of shared memory), 'tmem' (tensor memory). `name` and
-    `parameters` are those of C++'s fragment type: `smem_desc<K>`, `tmem_frg<float32,uint32,1,Interleaved>`.
+    `parameters` describe C++'s fragment type: `smem_desc<K>`, `tmem_frg<float32,uint32,1,Interleaved>`.
 
     >>> from cute_py.atom import mma_atom
     >>> print(mma_atom("SM80_16x8x16_F32F16F16F32_TN").fragment_type("A").kind)

@@ -181,7 +181,7 @@ def tile_to_mma_shape(
     Args:
         atom: a layout of rank 2, such as `umma_layout` returns.
         mma_tile_shape: ((MMA_M, MMA_N), M_MMAs, N_MMAs, ...): the extents of one instruction, its number of repetitions
-            along each extent, and any further modes.
+            along each extent, and any other modes.
         order: the order of the modes of (M, N, ...), as in `tile_to_shape`.
     Raises:
         InvalidTypeError: the shape has another profile.
@@ -468,7 +468,7 @@ def _gmma_desc(major: Major, tensor: Tensor) -> SmemDescriptor:
 def make_umma_desc(major: Major | str, tensor: Tensor) -> SmemDescriptor:
     """Make the 64-bit descriptor of an operand's tile for one tcgen05.mma instruction.
 
-    The arguments and errors are those of `make_gmma_desc`. The swizzle with 32-byte atoms (SW128_32B) is supported too.
+    For the arguments and errors, see `make_gmma_desc`. The swizzle with 32-byte atoms (SW128_32B) is supported too.
 
     >>> from cute_py.layout import tile_to_shape
     >>> layout = tile_to_shape(umma_layout("K_SW128", "half_t"), (Int(128), Int(64)))

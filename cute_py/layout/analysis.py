@@ -571,8 +571,8 @@ def bank_conflicts(
     Raises:
         LayoutError: the elements of one access are not contiguous, or not aligned to its width.
     Source:
-        CUDA C++ Programming Guide, shared memory of compute capability 5.x and newer (32 banks of 32 bits); the phases
-        of 64- and 128-bit accesses are those that profilers report as wavefronts.
+        CUDA C++ Programming Guide, shared memory of compute capability 5.x and newer (32 banks of 32 bits); profilers
+        report the phases of 64- and 128-bit accesses as wavefronts.
 
     >>> bank_conflicts(Layout(32, 32), "float32").ways          # a column of a 32x32 tile
     32

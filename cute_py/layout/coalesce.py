@@ -141,7 +141,7 @@ def filter_zeros_tree(shape: Tree, guide: Tree) -> Tree:
 
 
 def filtered(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
-    """Return the flat shape and stride of the coalesced modes, without those of static stride 0."""
+    """Return the flat shape and stride of the coalesced modes, without modes of static stride 0."""
     return coalesced(filter_zeros_tree(shape, stride), stride)
 
 

@@ -2,7 +2,7 @@
 
     (outer o offset o inner)(coord)  =  outer(offset + inner(coord))
 
-The coordinates are those of the inner layout, so tiling, grouping and dividing change only the inner layout. `outer` is
+The inner layout defines the coordinates, so tiling, grouping and dividing change only the inner layout. `outer` is
 a swizzle, a layout, or any function of one offset. A swizzled layout is always a composed layout; the class `Layout`
 has no swizzle.
 """

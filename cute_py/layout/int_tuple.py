@@ -3,8 +3,8 @@
     product((2, (3, 4)))  =  24        ceil_div(100, 8)  =  13        compatible(6, (2, 3))  =  _1
 
 The public functions accept `Int`, int, numpy integers and sympy expressions; functions of a shape also accept layouts
-and tensors. They return `Int` where the result is static in C++. The algebra itself uses the functions named `..._of`,
-and those of coordinates and strides, which take trees of leaves (see `leaf`).
+and tensors. They return `Int` where the result is static in C++. The algebra itself uses the functions named `..._of`
+and the functions for coordinates and strides, which take trees of leaves (see `leaf`).
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ calls the method `with_domain` of the object, which rebuilds the object around t
 The codomain is the set of possible offsets. With integer strides, offsets are integers, of profile `_0`. With basis
 strides, they are coordinates: the strides (_1@0,(_1@0@1,_1@1@1)) give offsets of profile (_0,(_0,_0)). A stride `v@i`
 moves along axis i by v, so inverses and complements separate into one integer problem per axis, where the strides of
-the other axes are 0. CuTe C++ does not compile these operations; the rule is that of arXiv 2603.02298
-(per-codomain-axis inverse and complement). A basis element is any stride with `modes` (its path) and `value`; its
-method `at(path, value)` makes another one.
+the other axes are 0. CuTe C++ does not compile these operations; the rule follows arXiv 2603.02298 (per-codomain-axis
+inverse and complement). A basis element is any stride with `modes` (its path) and `value`; its method `at(path, value)`
+makes another one.
 """
 
 from __future__ import annotations

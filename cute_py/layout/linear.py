@@ -267,8 +267,8 @@ def same_function(a: LayoutLike, b: LayoutLike) -> bool:
     The result is exact. The function compares plain layouts, and layouts under the same swizzle, by their normal form:
     it coalesces them, in time proportional to the rank; basis strides axis by axis. It compares F2-linear functions by
     their columns, and all others by their arrays of offsets, up to the first difference. The profiles of the shapes may
-    differ, and it does not matter which numbers are static. Layouts with symbols are compared for all positive sizes:
-    they are the same if their normal forms are equal, and different if a search finds sizes where they differ.
+    differ, and it makes no difference which numbers are static. Layouts with symbols are compared for all positive
+    sizes: they are the same if their normal forms are equal, and different if a search finds sizes where they differ.
 
     Raises:
         InvalidTypeError: there is a symbol, and one operand is not a plain layout. LayoutError: for two layouts with

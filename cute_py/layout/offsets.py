@@ -8,7 +8,7 @@ A layout is a sum of one term per mode, so its array is the outer sum of one vec
 computes every element. A swizzle is linear over F2: if the bits that the modes reach do not overlap, it is applied to
 the vectors, and the outer sum becomes an outer XOR.
 
-If coordinates are passed, every leaf of a coordinate is an array, and the rules are those of `layout(coord)`: an
+If coordinates are passed, every leaf of a coordinate is an array, and the rules are the same as for `layout(coord)`: an
 integer for a nested mode is split colexicographically, the last mode takes the remaining quotient, and division rounds
 toward zero. Basis strides are evaluated one codomain axis at a time. numpy has no type for the elements of other
 integer modules; offsets with such strides are Python objects, computed one by one:
@@ -462,9 +462,9 @@ def offsets(
             tuple with an integer or an array per mode (nested where the shape is nested), which are broadcast.
         dtype: integer type of the result, default int64; `object` gives exact Python ints.
         of: selects one of the two functions of a swizzle on bytes, which has `smem_ptr_flag` as its offset or belongs
-            to a swizzled shared-memory pointer. With "memory", the offsets are those of the elements that an access
-            reaches, so that `tile[offsets(layout)]` is the tile; with "call", they are the values of `layout(coord)`,
-            as in C++.
+            to a swizzled shared-memory pointer. With "memory", the result has the offsets of the elements that an
+            access reaches, so that `tile[offsets(layout)]` is the tile; with "call", they are the values of
+            `layout(coord)`, as in C++.
     Returns:
         An array of offsets in elements. Its shape is (size<0>, size<1>, ...), or the broadcast shape of `coords`. Basis
         strides add one trailing axis, with one entry per codomain axis: the flattened coordinate. For strides of any
