@@ -50,7 +50,7 @@ __all__ = ["ParsedInstruction", "Verdict", "examine", "verdict"]
 VECTORS = {"v2": 2, "v4": 4}
 
 Fit = tuple[str, Targets]
-"""The fit of an operand: ('' or the reason why it does not fit, requirements in addition to those of the row)."""
+"""The fit of an operand: ('' or the reason why it does not fit, requirements that the row does not have)."""
 
 
 def _address(operand: Operand, kind: OperandClass, got: WrittenOperand, symbols: Mapping[str, str]) -> Fit:

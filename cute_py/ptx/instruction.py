@@ -94,10 +94,10 @@ class Operand:
 
     kinds: its possible kinds; `ptx()` emits the first. values: the allowed values of an immediate. step: an immediate
     must be a multiple of it. lowest, highest: bounds of an immediate; `at_most` names the operand whose value is the
-    upper bound. written: whether the operand is a result. symbol: whether a variable may be named here; its state space
-    is that of the slot `spaces`, or shared memory without that slot. narrow: how ptxas treats a 32-bit register as a
-    64-bit address. bare: whether ptxas also accepts the operand without brackets. register: whether the operand must be
-    a register, not a number.
+    upper bound. written: whether the operand is a result. symbol: whether a variable may be named here; the slot
+    `spaces` determines its state space; without that slot, it is in shared memory. narrow: how ptxas treats a 32-bit
+    register as a 64-bit address. bare: whether ptxas also accepts the operand without brackets. register: whether the
+    operand must be a register, not a number.
     """
 
     name: str
@@ -248,8 +248,8 @@ def row(
     executed: str = "not executed",
     partial: bool = False,
 ) -> InstructionForm:
-    """Make a row with its slots in the notation of this module. By default, its name and its section are those of the
-    opcode."""
+    """Make a row with its slots in the notation of this module. By default, the opcode determines its name and its
+    section."""
     slots_, heading = slots_of(slots), section or (MOVE if _MOVING.match(opcode) else SYNC) + opcode
     measured = "ptxas 13.0.88", executed, partial
     return InstructionForm(name or opcode, family, opcode, slots_, operands, heading, targets, since, rules, *measured)

@@ -338,7 +338,7 @@ def _write(
     modifiers: Mapping[str, Modifier],
     canonical: bool,
 ) -> str:
-    """Return the instruction of one row; the errors are those of `ptx`."""
+    """Return the instruction of one row; for the errors, see `ptx`."""
     chosen = _chosen(row, modifiers)
     expected = row.expected(chosen)
     names = {operand.name for operand in expected}

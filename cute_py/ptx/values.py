@@ -252,7 +252,8 @@ def folded_constant(first: str, kind: str, held: Sequence[Value]) -> int | None:
 
 
 def registers_written(statement: Statement) -> tuple[str, ...]:
-    """Return the registers that an instruction writes: those of its first operand, unless this is an address."""
+    """Return the registers that an instruction writes: the registers of its first operand, unless this is an
+    address."""
     if not statement.operands or statement.operands[0].startswith("[") or statement.opcode.startswith("bra"):
         return ()
     first = statement.operands[0]

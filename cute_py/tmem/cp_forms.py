@@ -19,7 +19,7 @@ __all__ = ["COLUMNS", "CpForm", "FORMS", "LANES", "cp_form"]
 @dataclass(frozen=True, slots=True)
 class CpForm:
     """One form of tcgen05.cp: a shape with a multicast. In steps along TLane, `lanes` are the locations of the rows,
-    and `copies` those of the copies that multicast makes.
+    and `copies` are the locations of the copies that multicast makes.
 
     >>> [form.name for form in FORMS][:3]
     ['128x256b', '4x256b', '128x128b']

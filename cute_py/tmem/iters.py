@@ -120,7 +120,7 @@ def split(row: Row, seps: Sequence[int]) -> tuple[Row, ...]:
 
 
 def runs(row: Row, shape: Sequence[int]) -> tuple[Row, ...]:
-    """Return the runs with these sizes; the errors are those of `group`."""
+    """Return the runs with these sizes; for the errors, see `group`."""
     return split(*group(row, shape))
 
 

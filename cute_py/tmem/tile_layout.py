@@ -134,7 +134,8 @@ class TileLayout:
 
         Args:
             coord: a coordinate in `shape`, or a flat row-major index; `apply(6, 2)` is `apply((6, 2))`.
-            shape: the extents of the coordinate; by default, those of the shards. `apply(coord, shape)` works too.
+            shape: the extents of the coordinate; by default, the extents of the shards. `apply(coord, shape)` works
+                too.
         Raises:
             CoordinateError: the coordinate does not have the rank of the shape.
 

@@ -88,7 +88,7 @@ def create_tma_multicast_mask(cluster_layout_vmnk: Layout, coord: Tree, *modes: 
     Args:
         cluster_layout_vmnk: CTA coordinate (v, m, n, k) -> CTA number in the cluster.
         coord: coordinate of the loading CTA, with `_` (or None) in the modes whose CTAs share the load.
-        modes: further modes of `coord` to replace by `_`.
+        modes: other modes of `coord` to replace by `_`.
     Raises:
         InvalidTypeError: the layout is not a layout, or a mode is not an integer.
         InvalidValueError: a coordinate is outside the cluster, a mode does not exist, or a CTA number is below 0 or

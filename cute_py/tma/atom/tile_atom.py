@@ -442,7 +442,7 @@ class TileAtom:
 
         Args:
             of: a noun phrase for the object that is copied; counted_in: the element type of the tensor map, if it may
-                differ from that of the tensor.
+                differ from the tensor's type.
             middle: the sections between box and instructions; outside: the elements that the bytes include.
         """
         lines = [

@@ -5,7 +5,7 @@ multicast, the slots of the CTAs that share a tile follow one another.
 
 The tiles differ only in their start. `first_tile` lists the instructions of the tile at the origin, and `tile_steps`
 maps each tile to its offset from that tile. An atom computes both once, in time that does not depend on the size of the
-tensor. `instructions` computes the instructions of all tiles at once, as numpy arrays.
+tensor. `instructions` computes the instructions of all tiles in one call, as numpy arrays.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class FirstTile:
 
 
 def tile_steps(work: Instructions | FirstTile) -> Layout:
-    """Return the layout that maps a tile to the offset of its coordinates from those of the first tile."""
+    """Return the layout that maps a tile to the offset of its coordinates from the coordinates of the first tile."""
     layout: Layout = work.gmem_partition.layout[1]
     return layout
 

@@ -1,7 +1,7 @@
-"""Encode many tensor maps at once with numpy, for grouped GEMMs and ragged batches.
+"""Encode many tensor maps in one call with numpy, for grouped GEMMs and ragged batches.
 
 The requests are columns: one array per field, with one row for all maps or one row per map. The functions that check
-and pack one map (`violations.map_judge`, `encode.packer`) accept columns as well. If maps break rules, `violations`
+and pack one map (`violations.map_judge`, `encode.packer`) also accept columns. If maps break rules, `violations`
 gives the reasons, map by map.
 """
 
@@ -30,7 +30,7 @@ from cute_py.tma.descriptor.request import (
 from cute_py.tma.descriptor.violations import has_legal_rank, map_judge, violations
 
 MOST_NUMBERS: Final = 1 << 26
-"""Maximum number of values of a field: those of 13 million maps of rank 5. A view may repeat a value more often."""
+"""Maximum number of values of a field: enough for 13 million maps of rank 5. A view may repeat a value more often."""
 
 if TYPE_CHECKING:
     import numpy
@@ -185,7 +185,7 @@ LISTED: Final = 8
 
 
 def encode_many(arrays: Mapping[str, Any] | Iterable[TensorMap], *, arch: str = "sm_90a") -> NDArray[numpy.uint8]:
-    """Encode many maps at once; row i is the result of `encode` for map i.
+    """Encode many maps in one call; row i is the result of `encode` for map i.
 
     Args:
         arrays: a mapping of field names to values, for maps of one kind and rank, or a sequence of requests of any

@@ -164,7 +164,7 @@ def numbers_in(text: str) -> Numbers:
         raise ParseError(f"the text has {text.count(CUTE_LABEL)} maps ({CUTE_LABEL}); must have one", _shown(text))
     if any(line.strip() == "*" for line in text.splitlines()):
         raise ParseError(
-            "the line * stands for lines that the dump omitted", _shown(text), "hexdump -v prints every line"
+            "the line * replaces lines that the dump omitted", _shown(text), "hexdump -v prints every line"
         )
     body, in_list = _body(text)
     tokens = body.replace(",", " ").replace(";", " ").split()

@@ -41,7 +41,7 @@ Violation = Diagnostic
 def broken_rule(
     name: str, argument: str, value: int, mode: int | None = None, detail: str = "", requirement: str = ""
 ) -> Diagnostic:
-    """Make the diagnostic of a value that breaks the rule `rule`. The default requirement is that of `limits.RULES`."""
+    """Make the diagnostic of a value that breaks the rule `rule`. The default requirement comes from `limits.RULES`."""
     rule = BY_NAME[name]
     return Diagnostic(name, argument, int(value), rule.unit, requirement or rule.requirement, rule.source, mode, detail)
 
@@ -57,8 +57,8 @@ def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> Find
 
     Args:
         request: a request, or an object that holds one.
-        arch: the GPU whose limits apply (`limits.ARCHITECTURES`). The limits of sm_90 were measured; those of later
-            GPUs come from the documentation.
+        arch: the GPU whose limits apply (`limits.ARCHITECTURES`). The limits of sm_90 were measured; the limits of
+            later GPUs come from the documentation.
     Raises:
         InvalidTypeError: the object is not a request.
         InvalidValueError: the architecture is unknown.
@@ -109,7 +109,7 @@ class RuleCheck:
     """Conditions; the rule applies if all of them hold."""
     least: str | None = None
     most: str | None = None
-    """Bounds that depend on the request or the GPU; they replace those of the rule."""
+    """Bounds that depend on the request or the GPU; they replace the bounds of the rule."""
     broken: str = ""
     """The condition for a broken rule, if no bound expresses it."""
     scale: int = 1
@@ -483,7 +483,7 @@ def _refused(request: TensorMap, data_type: int | None, shared_memory_bytes: int
 
 @functools.cache
 def _last(rule: str, more: Collection[int]) -> int:
-    """Return the largest legal value of an enum on a GPU with the further values `more`."""
+    """Return the largest legal value of an enum on a GPU that also has the values `more`."""
     return max((bounds(rule)[1], *more))
 
 

@@ -364,7 +364,7 @@ class TmaOperation:
     def run(self, emulator: Emulator, gmem: Memory, smem: Window, *, gmem_base: int = 0) -> int:
         """Run the operations on the emulator, and return the bytes of all copies.
 
-        Arguments and errors are those of `BulkTensorCopy.run`. A load arrives at its barrier once, before its copies,
+        For arguments and errors, see `BulkTensorCopy.run`. A load arrives at its barrier once, before its copies,
         as its `mbarrier.arrive.expect_tx` does. An `Mbarrier` expects the bytes when the operation is made. A barrier
         that is an address in `smem` expects them after this call.
 
@@ -588,7 +588,7 @@ def non_exec_tiled_tma_load(
             this operation in box, swizzle, element type, mode and multicast count.
         tile: the layout of the tile in shared memory.
         cta_map: the CTA's value map (with basis strides), or the tile by mode.
-        num_multicast, load_mode: as in `partition`; the default load mode is that of the descriptor.
+        num_multicast, load_mode: as in `partition`; the default load mode comes from the descriptor.
     Raises:
         TmaVerifyError: a step of the partition verifier refuses the atom.
 
@@ -604,7 +604,7 @@ def non_exec_tiled_tma_load(
 
 
 def _store_mode(source: Source, mode: TmaStoreMode | int | str | None = None) -> TmaStoreMode | int | str:
-    """Return the mode of a store: the argument if given, otherwise that of the descriptor."""
+    """Return the mode of a store: the argument if given, otherwise the mode of the descriptor."""
     found = getattr(source, "store_mode", None) if mode is None else mode
     return TmaStoreMode.TILED if found is None else found
 

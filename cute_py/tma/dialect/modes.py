@@ -1,6 +1,6 @@
 """The dialect's modes for loads, stores, reductions and caches, with the architectures that support them.
 
-Names and values are those of the TMA Atoms reference page. Its load modes are instruction variants of one tiled load.
+Names and values come from the TMA Atoms reference page. Its load modes are instruction variants of one tiled load.
 They are not the im2col modes of the hardware (`.im2col::w`, `.im2col::w::128`), although the names are similar.
 
 Cache modes are the cache operators of ordinary loads and stores (`load_cache_mode<cg>`). A TMA copy bypasses L1 and

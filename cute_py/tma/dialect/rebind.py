@@ -1,6 +1,6 @@
 """Rebind a tensor map on the device: write new address, extents and strides to a map that keeps its format and box.
 
-The sequence is that of the TMA Atoms reference pages: an optional seed copy (a host map, copied by cp_fenceproxy), the
+The sequence follows the TMA Atoms reference pages: an optional seed copy (a host map, copied by cp_fenceproxy), the
 acquire fence, the address, all extents, the strides of modes 1.., and the release fence. It has 1 + rank + (rank - 1) =
 2 x rank replacements. The fence scope is cta within one CTA and gpu across CTAs. A consumer executes an acquire fence
 before the copy that reads the map.

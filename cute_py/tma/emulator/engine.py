@@ -1,4 +1,4 @@
-"""Run n instructions of one descriptor at once: check all of them, then move all bytes.
+"""Run n instructions of one descriptor together: check all of them, then move all bytes.
 
 `Batch.check` must pass before any byte moves, so that a trap leaves memory unchanged. `load` then runs the loads of a
 range of instructions; `store` runs their stores or reductions. The engine works in pieces of about two megabytes, which

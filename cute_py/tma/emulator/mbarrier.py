@@ -267,7 +267,8 @@ def signalled(
     """Return the barriers that a load signals, one for each destination.
 
     With multicast, a load signals the barrier at the offset of `barrier` in each destination CTA. With `.cta_group::2`,
-    it signals one CTA of each destination's pair: the CTA whose rank is even or odd like that of the barrier's CTA.
+    it signals one CTA of each destination's pair: the CTA whose rank has the same parity as the rank of the barrier's
+    CTA.
 
     Source: PTX ISA 9.0, cp.async.bulk.tensor; multicast was measured on NVIDIA H200, cta_group::2 was not.
     """

@@ -43,7 +43,7 @@ SHARED_LIMIT = 1 << 32
 """End (exclusive) of shared-memory addresses, which have 32 bits."""
 
 MAX_SHARED = 1 << 28
-"""Largest emulated shared memory in bytes: a thousand times that of a GPU, for programs with many tiles."""
+"""Largest emulated shared memory in bytes: a thousand times as much as on a GPU, for programs with many tiles."""
 
 MAX_ALLOCATION = 1 << 40
 """Largest emulated allocation in bytes, more than a GPU has. The host refuses more than it has."""

@@ -277,7 +277,7 @@ def window_offsets(smem: SharedMemory, offsets: IntegersLike, n: int) -> Integer
 
 
 def destinations(smem: SharedMemory, multicast_mask: int | None) -> list[SharedMemory]:
-    """Return the shared memories that a load writes: `smem`, or those of the CTAs in the mask.
+    """Return the shared memories that a load writes: `smem`, or the shared memories of the CTAs in the mask.
 
     Raises:
         InvalidValueError: the mask is 0, has more than 16 bits, or has the bit of a CTA that the cluster lacks.

@@ -254,7 +254,7 @@ def export(atom: Copyable, kind: str, *, request: TensorMap | None = None, arch:
         atom: an atom or operation, as for `lower`.
         kind: "cu": a CUDA C++ kernel for one tile; "ptx": a module for one tile (without TMA before sm_90); "c": the
             cuTensorMapEncode* call with literal arguments; "cute": CuTe C++; "triton": a Triton kernel.
-        request: the request of the tensor map; default: that of the atom.
+        request: the request of the tensor map; default: the request of the atom.
         arch: the target, for "ptx".
     Raises:
         InvalidValueError: the kind or the architecture does not exist.
@@ -288,7 +288,7 @@ def export(atom: Copyable, kind: str, *, request: TensorMap | None = None, arch:
 def write_export(
     atom: Copyable, kind: str, path: str | PathLike[str], *, request: TensorMap | None = None, arch: str = "sm_90a"
 ) -> Path:
-    """Write an export to a file. If the path has no file extension, that of the kind is added.
+    """Write an export to a file. If the path has no file extension, the extension of the kind is added.
 
     Args:
         path: the file. atom, kind, request, arch: as in `export`.

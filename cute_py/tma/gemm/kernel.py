@@ -48,7 +48,7 @@ class PreparedGemm:
 
     Args:
         views: the device views of A, B and C. keep: objects that must outlive the launches.
-        others: values of further kernel parameters, for kernels whose source was changed.
+        others: values of additional kernel parameters, for kernels whose source was changed.
     """
 
     def __init__(
@@ -185,8 +185,7 @@ class GemmKernel:
         Args:
             a, b, c: (M,K), (N,K), (M,N) arrays with the strides and types of the atoms' tensors.
         Raises:
-            InvalidValueError, InvalidTypeError: shapes, strides or types of the arrays differ from those of the atoms'
-                tensors.
+            InvalidValueError, InvalidTypeError: shapes, strides or types of the arrays do not match the atoms' tensors.
             DeviceError: there is no device.
         """
         views = {name: self._view(name, array) for name, array in zip("ABC", (a, b, c), strict=True)}
@@ -207,8 +206,7 @@ class GemmKernel:
         Returns:
             c.
         Raises:
-            InvalidValueError, InvalidTypeError: shapes, strides or types of the arrays differ from those of the atoms'
-                tensors.
+            InvalidValueError, InvalidTypeError: shapes, strides or types of the arrays do not match the atoms' tensors.
             DeviceError: there is no device, or a barrier did not complete; the message has the expected and arrived
                 bytes.
         """
@@ -234,8 +232,7 @@ class GemmKernel:
         The arguments are numpy arrays.
 
         Raises:
-            InvalidValueError, InvalidTypeError: shapes, strides or types of the arrays differ from those of the atoms'
-                tensors.
+            InvalidValueError, InvalidTypeError: shapes, strides or types of the arrays do not match the atoms' tensors.
         """
         import numpy as np
 
@@ -411,8 +408,8 @@ def gemm_kernel(
     Args:
         tiled_mma: a dense wgmma with A and B in shared memory and float32 accumulators; 1 or 2 warpgroups along M, at
             most 192 accumulators per thread (a tile of 256 x 192).
-        tma_a, tma_b: loads of A (M,K) and B (N,K). The shared layout of each is that of one stage, canonical for wgmma.
-            If one of them is a multicast to 2 CTAs, two CTAs form a cluster and share that operand.
+        tma_a, tma_b: loads of A (M,K) and B (N,K). The shared layout of each describes one stage, and is canonical for
+            wgmma. If one of them is a multicast to 2 CTAs, two CTAs form a cluster and share that operand.
         tma_c: the store of C (M,N). Its shared layout is a K-major tile of 64 rows, of bfloat16 or float16.
         stages: number of stages of the ring, 2 to 16; default: as many as fit in shared memory.
         epilogue: a CUDA C++ expression in `x`, an element of A * B (float).

@@ -104,7 +104,7 @@ class GemmOperand:
 class GemmPlan:
     """The tiles, stages, descriptors and coordinates of one GEMM kernel.
 
-    Sizes are in elements, except those whose name contains "bytes".
+    Sizes are in elements, except sizes whose name contains "bytes".
 
     >>> import cute_py as cute
     >>> def atom(op, rows, columns, tile):
@@ -478,7 +478,7 @@ def plan_gemm(
     staging: int = 2,
     group: int = 8,
 ) -> GemmPlan:
-    """Compute the plan of a GEMM kernel. Arguments and errors are those of `gemm_kernel`."""
+    """Compute the plan of a GEMM kernel. For arguments and errors, see `gemm_kernel`."""
     atoms, stages, staging = _arguments(tiled_mma, tma_a, tma_b, tma_c, stages, staging)
     group = expect_integer(group, "group", 1)
     refuse(InvalidValueError, check_gemm(tiled_mma, tma_a, tma_b, tma_c, stages, staging))
