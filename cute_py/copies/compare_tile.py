@@ -5,7 +5,7 @@
 
         other swizzle, other major, other box order      the same elements at other offsets
         shifted by one tile, exchanged coordinates       elements of another tile
-        stale phase                                      some or all elements are those of an earlier tile
+        stale phase                                      some or all elements come from an earlier tile
         not yet arrived                                  bytes that no load has written
 
 A cause is reported only if it reproduces every byte of the dump.

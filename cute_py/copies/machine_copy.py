@@ -2,7 +2,8 @@
 
     run_on_machine(a, b)        plan the copy as for a GPU, compile its kernels, and run their PTX without a GPU
 
-The plan, the maps and the parameters are those of `prepare_copy`, with host addresses instead of device addresses.
+The plan, the maps and the parameters are the same as in `prepare_copy`, with host addresses instead of device
+addresses.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def machine_launches(
 
 
 def scaled_launches(source: Any, destination: Any, **options: Any) -> tuple[MachineLaunch, ...]:
-    """Return the launches of a computing copy between host arrays and scaled tensors. The options are those of
+    """Return the launches of a computing copy between host arrays and scaled tensors. For the options, see
     `scaled_work`."""
     work = scaled_work(source, destination, **options)
     record = np.full(8, 0xFF, np.uint8)

@@ -131,8 +131,8 @@ class CopyPlan(PairedElements):
 
     @property
     def orders(self) -> tuple[Layout, Layout]:
-        """Layouts from a coordinate in a tile to the element's index in the order of the source, and in that of the
-        destination."""
+        """Layouts from a coordinate in a tile to the element's index in the order of the source, and in the order of
+        the destination."""
         tile = self.threads_tile
         if tile is None:
             return self.tile, self.tile

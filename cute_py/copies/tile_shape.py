@@ -377,7 +377,7 @@ class _Filled(NamedTuple):
 def _filled(
     modes: Sequence[CopyMode], element: int, limits: tuple[int, int], least: int, filled: int
 ) -> _Filled | None:
-    """Return a tile of this number of bytes, or None; the arguments are those of `tile_shapes` and `choose_extents`."""
+    """Return a tile of this number of bytes, or None; for the arguments, see `tile_shapes` and `choose_extents`."""
     extents = choose_extents(modes, element, least, filled)
     if extents is None:
         return None

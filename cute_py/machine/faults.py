@@ -16,7 +16,7 @@ ISA = "PTX ISA 9.0, "
 
 
 class Fault(Exception):
-    """Error that ends a run: `.diagnostic` is the reason, and `.others` are further diagnostics."""
+    """Error that ends a run: `.diagnostic` is the reason, and `.others` are other diagnostics."""
 
     def __init__(self, diagnostic: Diagnostic, others: Sequence[Diagnostic] = ()) -> None:
         super().__init__(diagnostic.message)

@@ -67,7 +67,7 @@ class HasKernel(Protocol):
 class MachineLaunch:
     """A launch: a kernel with its grid and arguments.
 
-    memory: further arrays that the kernel accesses, by name.
+    memory: other arrays that the kernel accesses, by name.
     """
 
     kernel: HasKernel

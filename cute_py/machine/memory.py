@@ -67,7 +67,7 @@ class Memory:
         return made
 
     def forget(self) -> None:
-        """Drop the cached views of arrays, including those of CTAs that have ended."""
+        """Drop the cached views of arrays, including arrays of CTAs that have ended."""
         self._typed.clear()
 
     def typed(self, array: Array, dtype: Any, vector: int = 1) -> Array:

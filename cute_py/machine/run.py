@@ -47,7 +47,7 @@ TRIED_WARNINGS: Final = 1 << 14
 """The limit for a run without errors. It is low, because most kernels have warnings, and trials slow a run down."""
 
 SLACK: Final = 1 << 16
-"""Instructions that a changed kernel may execute in addition to twice those of the original kernel."""
+"""Instructions that a changed kernel may execute in addition to twice the number of the original kernel."""
 
 MAX_BLOCK: Final = 1024
 SM_THREADS: Final = 2048
@@ -293,8 +293,8 @@ def run_ptx(
         source: PTX text; the path of a PTX file, a CUDA C++ file (.cu, compiled by nvcc or NVRTC) or a fatbin that
             contains PTX; a `KernelSource`, whose CUDA C++ is compiled; or an object that defines its own launches, such
             as a `GemmKernel` (args are A, B and C) or a `PreparedCopy`.
-        grid, block, cluster: one to three sizes, x first. The default of `block` is the kernel's `.reqntid`, and that
-            of `cluster` its `.reqnctapercluster`.
+        grid, block, cluster: one to three sizes, x first. The default of `block` is the kernel's `.reqntid`, and the
+            default of `cluster` is its `.reqnctapercluster`.
         args: one value for each parameter. The kernel reads and writes an array in place, and accesses outside of it
             are faults. A number or bytes are passed unchanged. A pair of a tensor map (a request or 128 bytes) and an
             array passes a map that points into the array. A pair of bytes and {offset: array or such a pair} passes a
@@ -312,7 +312,7 @@ def run_ptx(
         traffic: whether to count wavefronts, bank conflicts and sectors, in `.counts`. Counting takes a few percent of
             the run time, or up to half of it if the kernel mostly accesses memory.
     Returns:
-        the run with its findings. The arrays contain the results of the kernel; under 'both', those of the eager
+        the run with its findings. The arrays contain the results of the kernel; under 'both', the results of the eager
         schedule.
     Raises:
         ParseError: the text is not PTX. InvalidValueError, InvalidTypeError: no GPU accepts the launch, the arguments
@@ -362,7 +362,7 @@ def run_launches(
     Returns:
         the run of the last launch, with the findings of all launches.
     Raises:
-        InvalidValueError: `launches` is empty. Other errors are those of `run_ptx`.
+        InvalidValueError: `launches` is empty. For other errors, see `run_ptx`.
     """
     if not launches:
         raise InvalidValueError("launches is empty; must have at least one launch")

@@ -239,7 +239,7 @@ def scaled_work(
 ) -> ScaledWork:
     """Plan a copy that computes, between existing memory.
 
-    The arguments are those of `copy`. gain: the reciprocal of the outputs' tensor scale, if the variant of the format
+    For the arguments, see `copy`. gain: the reciprocal of the outputs' tensor scale, if the variant of the format
     uses a number other than 1 / tensor scale.
 
     Raises:

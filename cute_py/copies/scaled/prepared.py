@@ -154,7 +154,7 @@ def _with_indices(work: ScaledWork, device: Device) -> tuple[ScaledWork, list[De
 
 
 def _moved(view: ArrayView, device: Device, content: bool) -> tuple[ArrayView, DeviceBuffer]:
-    """A view of the same array on the device; its address keeps its alignment."""
+    """A view of the same array on the device; the alignment of its address does not change."""
     low, high = view.extent()
     offset = low % PLACE_UNIT
     buffer = DeviceBuffer(device, offset + high - low)

@@ -28,7 +28,7 @@ Gone = list[tuple[int, Frame]]
 
 
 def build_branch(site: Site) -> Turn:
-    """bra, with or without `.uni`: all threads, or those whose predicate is true, jump."""
+    """bra, with or without `.uni`: all threads, or all threads whose predicate is true, jump."""
     site.flag("uni")
     site.finish(1)
     target = site.code.entry_of[site.function] + site.one.targets[0]

@@ -2,8 +2,8 @@
 
 If a tensor copy wrote the tile, the tile has the swizzle of the tensor map, and the descriptor must name the same
 swizzle. If threads wrote the tile with cp.async, no instruction names a swizzle, but the global-memory address of each
-16-byte unit is known. The descriptor is then wrong if its rows are not rows of global memory, but those of a descriptor
-with another swizzle are.
+16-byte unit is known. The descriptor is then wrong if its rows are not rows of global memory, but the rows of a
+descriptor with another swizzle would be.
 
 With a swizzle of W bytes, the pattern repeats every 8 W bytes, counted from the start of the tile. A start address in
 any row of the pattern except the first needs a base offset. If products never read some units of a tile, the start

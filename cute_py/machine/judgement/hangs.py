@@ -183,7 +183,7 @@ def _first_waits(stuck: list[Stuck]) -> int:
 
 
 def _merged(stuck: list[Stuck]) -> list[tuple[Stuck, int]]:
-    """Return one wait for each cause and key, and the number of further waits like it."""
+    """Return one wait for each cause and key, and the number of other waits like it."""
     counts: dict[Any, int] = {}
     first: dict[Any, Stuck] = {}
     for one in stuck:

@@ -1,9 +1,9 @@
 """Check that each change of a tensor map is released, and that it is acquired before a copy reads the map.
 
-The rules are those of `cute_py.tma.emulator.tensormap_proxy`, applied between CTAs: a fence of any thread counts for
-its whole CTA. This judge sees the changes of tensormap.replace and tensormap.cp_fenceproxy in global memory, but not
-ordinary stores to a map. Other judges check the synchronisation of the two CTAs.
-Source: PTX ISA 9.0, membar/fence, fence.proxy.tensormap; tensormap.cp_fenceproxy.
+The rules are the same as in `cute_py.tma.emulator.tensormap_proxy`, applied between CTAs: a fence of any thread counts
+for its whole CTA. This judge sees the changes of tensormap.replace and tensormap.cp_fenceproxy in global memory, but
+not ordinary stores to a map. Other judges check the synchronisation of the two CTAs. Source: PTX ISA 9.0, membar/fence,
+fence.proxy.tensormap; tensormap.cp_fenceproxy.
 """
 
 from __future__ import annotations

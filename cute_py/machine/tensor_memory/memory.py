@@ -508,7 +508,7 @@ class TensorMemory:
         """Record the `.cta_group` of an instruction.
 
         Raises:
-            TmemError: the number is not 1 or 2, or differs from that of earlier instructions.
+            TmemError: the number is not 1 or 2, or differs from the number in earlier instructions.
         """
         cta_group = expect_integer(cta_group, "cta_group")
         if cta_group not in (1, 2):

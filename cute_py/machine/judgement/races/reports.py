@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cute_py.ptx.source import SourceInstruction
 
 MAX_FINDINGS: Final = 24
-"""Maximum number of findings of one run; further ones are only counted."""
+"""Maximum number of findings of one run; all others are only counted."""
 
 EXITS_EARLY: Final = 100
 """From this architecture on, a bulk store under way at an exit is only a warning. CUTLASS 7107b055: for a kernel

@@ -79,8 +79,8 @@ class Shadow:
         self.shift = shift
 
     def granules(self, offsets: Array, nbytes: int) -> tuple[Array, int]:
-        """Return the granules (n * k,) of n accesses, and the number k of granules of each access; those of one access
-        are adjacent.
+        """Return the granules (n * k,) of n accesses, and the number k of granules of each access; the granules of one
+        access are adjacent.
         """
         first = offsets >> self.shift
         if nbytes <= 1 << self.shift:

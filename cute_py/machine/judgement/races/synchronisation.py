@@ -164,7 +164,7 @@ class ClockKeeper(Observer):
     # ---- mbarriers ---------------------------------------------------------------------------------------------------
 
     def initialised(self, f: Frame, site: Site, place: int, count: int) -> None:
-        """Record a new mbarrier; its phase times continue those of an earlier barrier at the same offset."""
+        """Record a new mbarrier; its phase times continue the times of an earlier barrier at the same offset."""
         cluster, rows = self.clocks.rows(f)
         _, column = self.clocks.barrier_column(place)
         start = int(self.clocks.known[:, :, 0, column].max()) + 1
