@@ -125,7 +125,7 @@ are compared, to save time."""
 
 
 def nearest_names(name: str, names: Iterable[str]) -> list[str]:
-    """At most three of `names`: first those that begin with the given name, then those with a similar spelling.
+    """At most three of `names`: first names that begin with the given name, then names with a similar spelling.
 
     >>> nearest_names("SM80_16x8x4", ["SM80_16x8x8_F32", "SM80_16x8x4_F32TF32", "SM80_8x8x4_F64"])[:2]
     ['SM80_16x8x4_F32TF32', 'SM80_16x8x8_F32']
@@ -149,7 +149,7 @@ def known_names(name: object, names: Sequence[str], also: Iterable[str] = ()) ->
     """The facts of an error about an unknown name: the nearest names, if any, then all names.
 
     Args:
-        also: further accepted spellings, such as aliases. They may appear among the nearest names, but not in the list
+        also: other accepted spellings, such as aliases. They may appear among the nearest names, but not in the list
             of all names.
 
     >>> known_names("flaot16", ["float16", "float32", "int8"])

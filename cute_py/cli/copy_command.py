@@ -167,7 +167,7 @@ def _strides(bits: Array, order: str) -> tuple[int | Int, ...]:
     """The strides of a compact array, in elements. Only the stride of the contiguous dimension is static; it is 1.
 
     The stride of a dimension of size 1 is never used. It is rounded up to a multiple of 16 bytes, because TMA requires
-    that of all strides but the first.
+    this for all strides except the first.
     """
     grain = max(1, 16 // bits.itemsize)
     n, out = 1, []
@@ -181,7 +181,7 @@ def _strides(bits: Array, order: str) -> tuple[int | Int, ...]:
 
 def _fixes(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, order: str) -> str | None:
     """A hint for a refused copy, or None: up to four tiles and swizzles that were tried and work. If none works in this
-    order, the hint has those of the other order, or else the necessary change of the tensor."""
+    order, the hint lists the ones that work in the other order, or else the necessary change of the tensor."""
     works = _working(bits, dtype, tile, swizzle, order)
     if not works:
         import numpy as np

@@ -2,7 +2,7 @@
 issues of this driver.
 
 The command reads facts (versions, compilers, the driver and its GPU), and tries each feature of a table. A second
-table, with sources, lists the known issues of drivers by version, GPU and compiler. Driver versions are those of
+table, with sources, lists the known issues of drivers by version, GPU and compiler. Driver versions are numbers as in
 cuDriverGetVersion: 1000 x major + 10 x minor of the CUDA version that the driver supports.
 """
 

@@ -1,8 +1,8 @@
 """Pictures of the boxes of a TMA atom: on the global tensor, and cut into the slices that the CTAs of a multicast
 issue.
 
-Tensors are drawn in TMA order: mode 0, the contiguous mode, runs across, and mode 1 runs down. For further modes, only
-index 0 is drawn.
+Tensors are drawn in TMA order: mode 0, the contiguous mode, runs across, and mode 1 runs down. For all other modes,
+only index 0 is drawn.
 """
 
 from __future__ import annotations

@@ -335,7 +335,7 @@ def legends_of(tables: Sequence[Table]) -> list[Legend]:
 def render(title: str, tables: Sequence[Table], notes: Sequence[str], most: float = math.inf) -> str:
     """Return the SVG of a picture: one element, valid XML, with its own style sheet.
 
-    Only the first `most` cells are drawn; the layout of the picture is that of all cells. A character that XML does not
+    Only the first `most` cells are drawn; the picture is laid out for all cells. A character that XML does not
     allow is replaced by U+FFFD.
     """
     spots: list[tuple[Table, _Place, float, float]] = []

@@ -185,7 +185,7 @@ def line_grid(lines: Sequence[int | None], cell: Callable[[int, int], Cell], row
     """Build a table of lines of shared memory, with a cell for each 16-byte unit.
 
     Args:
-        lines: indices of the lines, None for a gap. cell: (line, unit of the line) -> Cell. more: further arguments of
+        lines: indices of the lines, None for a gap. cell: (line, unit of the line) -> Cell. more: other arguments of
             `grid`.
     """
     return grid(

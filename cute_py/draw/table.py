@@ -225,7 +225,7 @@ def grid(
 
     Args:
         cell: (index in `down`, index in `across`) -> Cell; row_name, column_name: index -> label.
-        more: further attributes of the `Table`.
+        more: other attributes of the `Table`.
 
     >>> [label for label in grid([0], shown(100, 8), lambda i, j: Cell(str(i + j))).column_labels][4:]
     ['4', '…', '98', '99']

@@ -85,7 +85,7 @@ def draw_tv(layout: Layout | Tensor, tile: Sizes) -> Picture:
             the tile.
 
     An element that no thread holds is hatched. An element with several (thread, value) pairs shows the first pair and
-    the number of further pairs.
+    the number of other pairs.
 
     >>> from cute_py.layout.leaf import Int
     >>> from cute_py.tensor.partition import make_layout_tv

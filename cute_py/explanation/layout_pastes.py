@@ -141,7 +141,7 @@ def _tile_facts(inner: Layout, bits: int | None) -> list[str]:
         further = [int(n) for n in product_each(inner.shape)[2:]]
         if further:
             one = first * second * bits // 8
-            lines.append(f"  {math.prod(further)} of them along the further modes, {one} bytes each (stages, or tiles)")
+            lines.append(f"  {math.prod(further)} of them along the other modes, {one} bytes each (stages, or tiles)")
     return [line for line in lines if line]
 
 

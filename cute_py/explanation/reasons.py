@@ -7,7 +7,7 @@ the verifier, the conditions of the G-basis, the traps of the hardware, the race
 that never completes, and the conditions that CuTe C++ asserts in the layout algebra (`rows/assertions.toml` has those
 on tensors, copies and MMAs).
 
-A further table has one row for each class of `cute_py.errors`, which applies if no rule is known. The last table has
+Another table has one row for each class of `cute_py.errors`, which applies if no rule is known. The last table has
 terms that are not objects of this library: the vocabulary of TMA, and the errors that the CUDA driver returns.
 """
 
@@ -39,7 +39,7 @@ _VERIFIER_SOURCE = "the TMA Atoms reference page, the steps of the partition ver
 
 
 MAP_REASONS: Final = reasons("map")
-"""Rule of a tensor map -> its reason. The source is that of the rule."""
+"""Rule of a tensor map -> its reason. The source is the source of the rule."""
 
 STEP_REASONS: Final = reasons("step")
 """Step of the verifier -> its reason; its name is the text that the step prints, without operands."""

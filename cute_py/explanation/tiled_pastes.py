@@ -214,7 +214,7 @@ _DESCRIPTOR: Final = re.compile(
     re.IGNORECASE,
 )
 _VERSION: Final = 0b111 << 46
-"""Bits that are 0b001 in descriptors of tcgen05, and 0 in those of wgmma."""
+"""Bits that are 0b001 in descriptors of tcgen05, and 0 in descriptors of wgmma."""
 
 
 def _descriptors(text: str) -> Iterator[Reading]:

@@ -94,7 +94,7 @@ def _aliases(text: str) -> dict[str, str]:
 
 
 def _miscounted(thing: TritonEncoding, counts: Mapping[str, int]) -> Iterator[Diagnostic]:
-    """Compare the warps and the threads of a layout with those of the module."""
+    """Compare the warps and the threads of a layout with the numbers in the module."""
     own = {
         "num-warps": getattr(thing, "warps_per_cta", None),
         "threads-per-warp": getattr(thing, "threads_per_warp", None),

@@ -212,7 +212,7 @@ class PreparedLaunch:
             self._again(code)
 
     def update_node(self, graph: int, node: int) -> None:
-        """Set the grid and parameters of a kernel node of an instantiated graph to those of this launch. The next
+        """Copy the grid and the parameters of this launch to a kernel node of an instantiated graph. The next
         launch of the graph uses them.
 
         Args:
@@ -260,7 +260,7 @@ class WaitTimeout:
 
         Args:
             loads: the tensor maps of the kernel's loads, each with the number of loads per barrier; the emulator counts
-                their bytes. facts: further facts for the error.
+                their bytes. facts: other facts for the error.
         """
         arrival: dict[str, object] = {}
         if loads:
@@ -308,7 +308,7 @@ class WaitRecord:
     def check(self, kernel: str, stream: int = 0, loads: Sequence[tuple[bytes, int]] = ()) -> None:
         """Wait for the stream, raise an error if a wait timed out, and clear the record.
 
-        The arguments are those of `WaitTimeout.error`.
+        For the arguments, see `WaitTimeout.error`.
 
         Raises:
             DeviceError: a barrier did not complete within its time limit. The error states the barrier, the phase, the

@@ -170,13 +170,13 @@ def compile_kernel(source: KernelSource, arch: str | None = None) -> CompiledKer
 
 
 def kernel_ptx(source: KernelSource, arch: str | None = None) -> str:
-    """Return the PTX that NVRTC generates for a kernel. Errors are those of `run_nvrtc`."""
+    """Return the PTX that NVRTC generates for a kernel. For errors, see `run_nvrtc`."""
     target = (arch or source.arch).replace("sm_", "compute_")
     return run_nvrtc(source.text, source.name, target, "ptx", source.fast_compile).rstrip(b"\0").decode()
 
 
 def kernel_sass(kernel: CompiledKernel) -> str:
-    """Return the disassembled machine code (SASS) of a kernel. Errors are those of `disassemble`."""
+    """Return the disassembled machine code (SASS) of a kernel. For errors, see `disassemble`."""
     from cute_py.ptx.module import disassemble
 
     return disassemble(kernel.cubin)

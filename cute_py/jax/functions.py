@@ -157,8 +157,8 @@ def _layout(text: str) -> Layout | ComposedLayout:
 
 
 def relayout(x: Array, source: str, destination: str) -> Array:
-    """Copy an array to another layout: `source` is the layout of x's memory, and `destination` that of the flat
-    result."""
+    """Copy an array to another layout: `source` is the layout of x's memory, and `destination` is the layout of the
+    flat result."""
     ours, theirs = _layout(source), _layout(destination)
 
     def body(values: NDArray[Any]) -> Any:

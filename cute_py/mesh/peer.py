@@ -6,7 +6,7 @@
     threads   layouts that no TMA box can move are copied by threads, in tiles or vectors
     staged    transfers without peer access, sums and swizzled parts go through host memory
 
-The kernels are those of `copies`. A device pushes, because writes to a peer's memory are faster than reads: 364 GB/s
+The kernels come from `copies`. A device pushes, because writes to a peer's memory are faster than reads: 364 GB/s
 instead of 333 GB/s in each direction with both directions busy, and 369 GB/s instead of 238 GB/s if rows are not
 multiples of 128 bytes (two NVIDIA H200, driver 580.159.04). Local copies and transfers run concurrently, so that links
 and memory are busy at the same time.

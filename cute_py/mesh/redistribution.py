@@ -34,7 +34,7 @@ DEFAULT_SECONDS = 60.0
 
 
 _BALANCING: Final = threading.Lock()
-"""Lock that a thread holds while it makes further choices for a plan. It is global because a plan with a lock could not
+"""Lock that a thread holds while it makes new choices for a plan. It is global because a plan with a lock could not
 be pickled."""
 
 Box = tuple[int, ...]
@@ -322,7 +322,7 @@ class Redistribution:
         """Choose, for a source with replicas, the device that supplies each part that intersects a box; return the
         choices by box.
 
-        Threads can share a plan: a lock allows only one thread at a time to make further choices.
+        Threads can share a plan: a lock allows only one thread at a time to make new choices.
         """
         far, load, replicas = 1 << 62, self._load, self.source._replica_devices
         summands = numpy.array(self.source.partial_devices)

@@ -127,7 +127,7 @@ def stored_file(path: str | os.PathLike[str]) -> StoredFile:
 
 
 def stored_tensors(path: str | os.PathLike[str]) -> dict[str, StoredTensor]:
-    """Return the tensors of a .safetensors file by name, in the order of the file. The errors are those of
+    """Return the tensors of a .safetensors file by name, in the order of the file. For the errors, see
     `stored_file`."""
     return stored_file(path).tensors
 
@@ -193,7 +193,7 @@ def new_files(
 def equal_groups(shards: Mapping[int, StoredTensor]) -> list[list[int]]:
     """Return groups of two or more keys whose shards are byte-identical. Empty shards are in no group.
 
-    Shards that differ at the start or the end are not read further.
+    If shards differ at the start or the end, the rest of them is not read.
     """
     likely: dict[tuple[Any, ...], list[int]] = {}
     for key, shard in shards.items():

@@ -7,7 +7,7 @@
       ...
 
 The text does not name the operation. The result is the first operation of CuTe that has these layouts; if a type is
-passed, the first that also has this type of A (or of the values). Dense operations come first, then the order is that
+passed, the first that also has this type of A (or of the values). Dense operations come first, otherwise in the order
 of CuTe's headers.
 """
 

@@ -84,7 +84,7 @@ class _Encoding(abc.ABC):
 
     @abc.abstractmethod
     def facts(self) -> list[str]:
-        """Describe properties of the parameters that hold for any tile, in lines of text."""
+        """Return lines of text that describe the properties of the parameters for any tile."""
 
     @property
     def _ctas(self) -> Ctas:

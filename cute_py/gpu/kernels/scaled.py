@@ -459,7 +459,7 @@ def computing_kernel(
     name: str, body: str, source: str, outputs: Sequence[OutputKind], constants: dict[str, int], shared: int = 0,
     into: OutputKind | None = None,
 ) -> KernelSource:  # fmt: skip
-    """Make a kernel from a body, the arithmetic functions, the constants of the outputs, and further constants."""
+    """Make a kernel from a body, the arithmetic functions, the constants of the outputs, and other constants."""
     names = "".join(kind.text(f"O{i}") for i, kind in enumerate(outputs))
     names += (into or OutputKind(source)).text("In")
     first = {"SOURCE": KINDS[source], "OUTPUTS": len(outputs), "STEPS": STEPS, "TILE_SIZE": TILE, **constants}

@@ -213,7 +213,7 @@ def copy_transposed(
         rows, columns: size of one source matrix, in elements; columns are contiguous in the source.
         element_bytes: 1, 2, 4 or 8.
         batches: number of matrices; with more than one, maps have rank 3.
-        tile: rows and columns of a source tile, in elements; by default those of `TILES`.
+        tile: rows and columns of a source tile, in elements; by default from `TILES`.
         band: number of tile columns that are walked together: tiles run across a band first, then down.
         paired: whether the maps have an additional mode, (128-byte lines, lines of a row, rows), so that a row of a
             tile moves in one instruction; rows and columns must then be multiples of a line.

@@ -62,7 +62,7 @@ class TileWalk:
         return tuple(found)
 
     def coordinates(self, tile: int) -> tuple[int, ...]:
-        """Return the coordinates of one tile, equal to those of the expressions."""
+        """Return the coordinates of one tile, equal to the values of the expressions."""
         found = [0] * len(self.counts)
         for mode in self.order:
             tile, index = divmod(tile, self.counts[mode])
