@@ -221,7 +221,8 @@ class PreparedCopy:
         )
 
     def update_graph(self, graph: int, nodes: Sequence[int]) -> None:
-        """Update kernel nodes of an instantiated graph with the kernels of this copy, from the graph's next launch on.
+        """Update kernel nodes of an instantiated graph with the kernels of this copy, starting with the graph's next
+        launch.
 
         Args:
             graph: the CUgraphExec as an integer. nodes: for each kernel, in the order of `kernels`, the CUgraphNode

@@ -172,7 +172,7 @@ def _parsed(text: str) -> Any:
     """Parse a layout or tensor from a form field of limited length.
 
     Raises:
-        InvalidValueError: the string is too long, or a basis element names a mode that no layout has; ParseError: as
+        InvalidValueError: the string is too long, or a basis element names a mode that no layout has; ParseError: see
             `parse`.
     """
     if len(text) > LIMITS["max_text"]:

@@ -3,7 +3,7 @@
     global, const   named ranges: arguments, variables of the module; each has bounds, with gaps between them
     param           the bytes of the kernel's parameters, a read-only range of global memory
     shared          one array for all resident CTAs; the addresses of a CTA begin at 1024, after the system's bytes, and
-                    have the rank of the CTA in its cluster in the bits from 24 on
+                    have the rank of the CTA in its cluster in bits 24 and up
     local           one array for all resident threads: local variables, and parameters of called functions
     generic         global addresses; shared memory at `SHARED_WINDOW`, local memory at `LOCAL_WINDOW`
 
