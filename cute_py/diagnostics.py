@@ -109,7 +109,7 @@ _UNSAID: Final = ("None", "''", "{}", "()", "'error'")
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The scope of a check: the parts that it judged, and those that it did not judge, with the reason.
+    """The scope of a check: the parts that it judged, and the parts that it did not judge, with the reason.
 
     A check without findings proves the input sound only if its scope is complete.
 

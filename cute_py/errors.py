@@ -98,8 +98,8 @@ class _Shortened(reprlib.Repr):
 
 
 def system_reason(error: OSError | ValueError) -> str:
-    """Why a file can't be opened or a name can't be resolved, without the number and the name. The system refuses a
-    name with a zero byte with a `ValueError`.
+    """The reason why a file can't be opened or a name can't be resolved, without the number and the name. The system
+    refuses a name with a zero byte with a `ValueError`.
 
     >>> system_reason(FileNotFoundError(2, "No such file or directory", "a.map"))
     'No such file or directory'

@@ -140,7 +140,7 @@ def dotted_names() -> Iterator[tuple[str, str, str]]:
 
 
 def public_objects(*wanted: str) -> Iterator[tuple[str, Thing]]:
-    """(dotted name, object) of all public objects, except those that need an optional package that is not installed.
+    """(dotted name, object) of all public objects, except objects that need an optional package that is not installed.
 
     wanted: the last parts of the wanted names. The default is all names, which imports the whole library.
     """

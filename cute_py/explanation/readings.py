@@ -43,7 +43,7 @@ class Reading:
         changes: changes that work; each was tried against all rules.
         missing: data that the text lacks; elsewhere: other possible causes, if no rule is broken.
         judged: whether rules were checked, so that an empty `broken` means that no rule is broken. scope: the rules
-            that were judged and those that were not.
+            that were judged and the rules that were not.
     """
 
     kind: str

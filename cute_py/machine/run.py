@@ -317,7 +317,7 @@ def run_ptx(
     Raises:
         ParseError: the text is not PTX. InvalidValueError, InvalidTypeError: no GPU accepts the launch, the arguments
             do not fit the parameters, or the machine does not emulate some instructions. The machine checks all
-            instructions before the run starts, and the error lists those that it does not emulate.
+            instructions before the run starts, and the error lists all that it does not emulate.
 
     >>> import numpy as np
     >>> text = '''.version 8.7

@@ -198,8 +198,8 @@ def _written(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BlockedEncoding(_Encoding):
-    """Each thread has a block; the blocks of a warp's threads are side by side, then those of the warps, in one order
-    of dimensions.
+    """Each thread has a block; the blocks of a warp's threads are side by side, then the blocks of the warps, in one
+    order of dimensions.
 
     >>> encoding = BlockedEncoding((1, 4), (4, 8), (2, 1), (1, 0))
     >>> print(encoding.linear((8, 32)).to_layout())

@@ -17,8 +17,8 @@ destination is written by the tile that contains its first element, and that til
 own end. If a word extends past the end of the source, threads read only the bytes of the source. If a word extends past
 the destination, they write it element by element.
 
-An asynchronous copy requests a line of 128 bytes once if all its words lie in one line of shared memory. Otherwise it
-requests parts of the line, and a sector twice if its two words lie in different lines. Rows of a source that start
+An asynchronous copy requests a line of 128 bytes once if all its words are in one line of shared memory. Otherwise it
+requests parts of the line, and a sector twice if its two words are in different lines. Rows of a source that start
 between two words therefore keep their offset from a line of 128 bytes in shared memory, if the pitches permit it. Other
 sources are read through L1, which holds the sector for the second request.
 

@@ -384,7 +384,7 @@ class Im2colAtom(TileAtom):
             step = "contiguous" if i == 0 else f"{plan.strides[i - 1]} bytes apart"
             middle.append(f"  mode {i}: {extent} elements, {step}, traversal stride {plan.element_strides[i]}")
         middle.append(f"  one instruction: {plan.range_c} channels of {plan.range_whdn} pixels")
-        slots = f"  {self.instructions} per tile and CTA; coordinates are those of {self.get_tma_tensor()}"
+        slots = f"  {self.instructions} per tile and CTA; the coordinates come from {self.get_tma_tensor()}"
         return "\n".join(self._sections("a tile of patches", "", middle, [slots], "pixels outside the image"))
 
     def check(self) -> list[Diagnostic]:

@@ -383,7 +383,7 @@ def make_tma_copy(
         options: keyword arguments of `make_tma_atom`, which also describes the other arguments.
     Raises:
         InvalidTypeError: an option does not exist.
-        As `make_tma_atom`.
+        See `make_tma_atom`.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
     >>> smem = cute.tma.make_smem_layout("K", "128B", "float16", (128, 64))

@@ -324,11 +324,11 @@ class Coverage:
     """The coverage of a tensor by loads of tiles: counts of elements, in the coordinates of the tensor map.
 
     Attributes:
-        elements: the elements of the tensor; missing: the elements that are never loaded; repeated: those that are
-            loaded more than once.
+        elements: the elements of the tensor; missing: the elements that are never loaded; repeated: the elements that
+            are loaded more than once.
         first_missing, first_repeated: the first such coordinate, innermost mode first; None if there is none.
         outside: the indices of tiles whose boxes are all outside the tensor.
-        scope: the properties that were checked, and those that coverage does not show.
+        scope: the properties that were checked, and the properties that coverage does not show.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))

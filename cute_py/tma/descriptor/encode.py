@@ -268,9 +268,9 @@ def payload(request: TensorMap | HasRequest, *, driver: int | None = None, arch:
     """Return the 64 bytes that the hardware reads: the lower half of `encode(request)`.
 
     Args:
-        As `encode`.
+        See `encode`.
     Raises:
-        As `encode`.
+        See `encode`.
 
     >>> request = cute.tma.TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
     >>> len(cute.tma.payload(request))

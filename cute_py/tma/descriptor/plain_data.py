@@ -190,7 +190,7 @@ def request_of_npy(
         box, address, options: see `request_of_array`.
     Raises:
         FileFormatError: the file is not a .npy file, or it contains Python objects.
-        As `request_of_array`.
+        See `request_of_array`.
 
     >>> import tempfile
     >>> import numpy

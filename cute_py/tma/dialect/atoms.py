@@ -241,7 +241,7 @@ class NonExecTmaAtom:
     def place(self, start: Sequence[Number], index: int, cta: int = 0) -> tuple[Number, ...]:
         """Return the coordinates of instruction `index` of CTA `cta` for a tile at `start`, innermost first.
 
-        For an im2col tile, `start` is its first pixel. Further pixels follow in the bounding box, along W first.
+        For an im2col tile, `start` is its first pixel. The other pixels follow in the bounding box, along W first.
 
         Raises:
             InvalidValueError: an im2col instruction does not start at the first pixel of its tile, and its start can't

@@ -335,8 +335,8 @@ def _placed_patches(
     mine = range(cta * atom.instructions, (cta + 1) * atom.instructions)
     if pixel := next((pixels[i] for i in mine if pixels[i] != pixels[mine[0]]), 0):
         text = (
-            f"a box of an im2col tile begins at pixel {pixel} of the tile, whose coordinates depend on those of "
-            f"the tile"
+            f"a box of an im2col tile begins at pixel {pixel} of the tile, whose coordinates depend on the "
+            f"coordinates of the tile"
         )
         hint = "use the .ptx() of a tma_load or tma_store, which has the coordinates of its tile"
         raise TmaBuildError(text, {"box": f"{box[-2]} pixels of {box[-1]} channels"}, hint)
@@ -344,8 +344,8 @@ def _placed_patches(
     # The first pixel of a later CTA is not a sum either, so only a CTA that begins with the tile has origins.
     if mine[0] and pixels[mine[0]]:
         text = (
-            f"CTA {cta} begins at pixel {pixels[mine[0]]} of an im2col tile, whose coordinates depend on those of "
-            f"the tile"
+            f"CTA {cta} begins at pixel {pixels[mine[0]]} of an im2col tile, whose coordinates depend on the "
+            f"coordinates of the tile"
         )
         raise TmaBuildError(text, hint="use the .ptx() of a tma_load, which has the coordinates of its tile")
     origins = tuple([(*(0,) * (len(box) - 1), channels[i]) for i in mine])

@@ -297,7 +297,7 @@ def write_export(
     Raises:
         InvalidValueError: the path does not name a file.
         FileFormatError: the file can't be written.
-        As `export`.
+        See `export`.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))

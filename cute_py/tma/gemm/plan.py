@@ -228,7 +228,7 @@ def check_gemm(
     `direction`, `extents`, `tile`, `no_descriptor`, `staging_tile`, `multicast`, `stages`.
 
     Args:
-        As `gemm_kernel`.
+        See `gemm_kernel`.
     Raises:
         InvalidTypeError: the arguments are not a tiled MMA and TMA atoms.
         InvalidValueError: stages or staging is out of range.
