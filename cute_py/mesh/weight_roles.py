@@ -68,7 +68,7 @@ class WeightRole:
     """Whether a plan that divides other weights must divide this one too."""
 
     note: str = ""
-    """The reason why the name does not determine the division."""
+    """The reason why the name alone does not determine the division."""
 
     @property
     def kind(self) -> str:

@@ -219,7 +219,7 @@ def as_shared_layout(layout: Layout | ComposedLayout | Tensor | str) -> Layout |
     found = layout if tile or not isinstance(layout, str) else parse(layout)
     if tile or isinstance(found, tuple | int):
         raise InvalidTypeError(
-            "the shared tile needs a layout, because sizes don't define an order in shared memory",
+            "the shared tile needs a layout, because sizes alone don't define an order in shared memory",
             {"got": found},
             "make_smem_layout('K', '128B', dtype, tile), or Layout(tile, LayoutRight)",
         )
