@@ -198,7 +198,7 @@ CASES: Final = (
         "the partitions of a specialised module",
         '#b = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [1, 1], order = [1, 0]}>\nmodule attributes {"ttg.num-warps" = 4 : i32} {\n ttg.warp_specialize(%0)',
         ("1 x 1 warps",),
-        ("the module says",),
+        ("the module states",),
     ),
     Case(
         "a layout without its name",

@@ -400,7 +400,7 @@ def test_blocked_encodings() -> None:
     assert BLOCKED.facts() == OF_BLOCKED
     assert BLOCKED.explain().split("\n")[2] == (
         "Each thread has a block; the blocks of a warp's threads are side "
-        "by side, then those of the warps, in one order "
+        "by side, then the blocks of the warps, in one order "
         "of dimensions."
     )
     few = BlockedEncoding((1, 4), (2, 8), (2, 1), (0, 1)).facts()
