@@ -228,7 +228,7 @@ class ParsedInstruction:
         return f"examine({self.text!r})"
 
     def min_version(self, arch: str) -> Version | None:
-        """Return the first `.version` that the instruction assembles with for `arch`, or None."""
+        """Return the first PTX `.version` that accepts the instruction on `arch`, or None."""
         target = architecture(arch)
         if self.errors or target.floor is None:
             return None

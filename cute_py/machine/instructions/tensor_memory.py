@@ -2,8 +2,8 @@
 
 A load writes its registers immediately, because the compiler tracks registers. Under the lazy schedule a store
 completes at its wait::st. Copies and matrix products are agents (`tensor_memory/in_flight`). Fences have no effect
-here, because the machine runs one instruction after another; `tensor_memory/fences` checks that they are used. Source:
-PTX ISA 9.0, tcgen05 instructions. None of this was run on a device.
+here, because the machine runs one instruction after another; `tensor_memory/fences` checks that they are used.
+Source: PTX ISA 9.0, tcgen05 instructions. None of this was run on a device.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The rules are the same as in `cute_py.tma.emulator.tensormap_proxy`, applied between CTAs: a fence of any thread counts
 for its whole CTA. This judge sees the changes of tensormap.replace and tensormap.cp_fenceproxy in global memory, but
-not ordinary stores to a map. Other judges check the synchronisation of the two CTAs. Source: PTX ISA 9.0, membar/fence,
-fence.proxy.tensormap; tensormap.cp_fenceproxy.
+not ordinary stores to a map. Other judges check the synchronisation of the two CTAs.
+Source: PTX ISA 9.0, membar/fence, fence.proxy.tensormap; tensormap.cp_fenceproxy.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
                                    explain()                  a description of the operands as text
 
 The machine computes with these layouts: `machine/operands` has the layouts of shared memory, and `operand_layouts` has
-the layouts of tensor memory. Source: PTX ISA 9.0, tcgen05: canonical layouts, data path layouts, layouts of scale
-factors.
+the layouts of tensor memory.
+Source: PTX ISA 9.0, tcgen05: canonical layouts, data path layouts, layouts of scale factors.
 """
 
 from __future__ import annotations
