@@ -194,12 +194,12 @@ def cut_note(
     """The note on a table that is drawn only in part (`down` or `across` has a gap); empty if the table is complete.
 
     >>> cut_note(4, 100, shown(4, 8), shown(100, 8))
-    ('summarised: 4 x 100 cells, of which 4 x 7 are drawn',)
+    ('summarised: 4 x 100 cells; 4 x 7 are drawn',)
     """
     if None not in (*down, *across):
         return ()
     drawn = [sum(1 for index in indices if index is not None) for indices in (down, across)]
-    return (f"summarised: {rows} x {columns} {what}, of which {drawn[0]} x {drawn[1]} are drawn",)
+    return (f"summarised: {rows} x {columns} {what}; {drawn[0]} x {drawn[1]} are drawn",)
 
 
 def axis_limit(rows: int, columns: int, tables: int = 1) -> int:
