@@ -461,8 +461,8 @@ def make_tiled_mma(
         atom: an atom, or its name in C++.
         atom_layout_mnk: the layout of the atoms along M, N and K, or its shape (then it is static and column-major).
             Missing modes are 1. Default: one atom.
-        permutation_mnk: for each of M, N and K: None, an extent, or a layout. Missing entries are None, and None stands
-            for all three.
+        permutation_mnk: for each of M, N and K: None, an extent, or a layout. Missing entries are None, and a single
+            None applies to all three.
     Raises:
         InvalidValueError: the atom does not exist; StaticAssertError: C++ refuses the layout or the permutation.
 

@@ -512,7 +512,7 @@ class Rounding:
         np.right_shift(spare, self.shifted, out=total)
 
     def _special(self, low: NDArray[Any], size_of: NDArray[Any]) -> None:
-        """Write the codes of NaN, and, if the cast does not saturate, those of numbers beyond the largest finite
+        """Write the codes of NaN, and, if the cast does not saturate, the codes of numbers beyond the largest finite
         one."""
         row = self.row
         top = int(codes(np.array([row.largest]).astype(row.dtype.numpy))[0])

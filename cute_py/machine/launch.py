@@ -67,7 +67,7 @@ class HasKernel(Protocol):
 class MachineLaunch:
     """A launch: a kernel with its grid and arguments.
 
-    memory: further arrays that the kernel accesses, by name.
+    memory: other arrays that the kernel accesses, by name.
     """
 
     kernel: HasKernel
@@ -130,7 +130,7 @@ class Arguments:
     Args:
         values: one value for each parameter. `None` is a null pointer, a pair (map, array) is a tensor map, and a pair
             (bytes, {offset: array or map}) is a structure that contains pointers or maps.
-        arch: the architecture for which tensor maps are encoded.
+        arch: the architecture that tensor maps are encoded for.
     Raises:
         InvalidTypeError, InvalidValueError: a value does not fit its parameter, or the number of values is wrong.
     """
