@@ -275,7 +275,10 @@ _STEP: Final = re.compile(r"_?[0-9]{1,18}(?:@[0-9]{1,3})*")
 
 
 def _leading_layout(line: str, start: int) -> str:
-    """The layout at a position, with its pointer or swizzle, if other text follows it; '' if there is none."""
+    """Return the layout that starts at this position, with its pointer or swizzle; '' if no layout starts here.
+
+    Other text may follow it.
+    """
     functions = _FUNCTIONS.match(line, start)
     if functions is None or line[:start].endswith(" o "):
         return ""

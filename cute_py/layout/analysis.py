@@ -304,7 +304,9 @@ def footprint(layout: LayoutLike) -> Footprint:
 
 
 def _whole_periods(layout: LayoutLike) -> Footprint | None:
-    """Return the footprint of a swizzled block without gaps that its swizzle permutes; None for any other layout."""
+    """Return the footprint of a swizzled layout whose inner layout fills whole periods of the swizzle.
+
+    The swizzle then only permutes the offsets. Return None for any other layout."""
     if not isinstance(layout, ComposedLayout) or not isinstance(layout.outer, Swizzle):
         return None
     inner, start = layout.inner, layout.offset

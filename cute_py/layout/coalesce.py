@@ -44,7 +44,7 @@ mode."""
 
 
 def coalesced_by_steps(shape: Tree, stride: Tree, beyond: bool = False) -> tuple[Tree, Tree, list[CoalesceStep]]:
-    """Like `coalesced`, but also return the steps in order."""
+    """Coalesce as `coalesced` does, and also return the steps in order."""
     steps: list[CoalesceStep] = []
     shapes, strides = leaves(shape), leaves(stride)
     if not shapes:

@@ -389,7 +389,7 @@ def of_layouts(operation: Callable[Concatenate[Layout, Rest], Layout]) -> OfLayo
 
 
 def of_shapes(operation: Callable[Concatenate[Layout | Shape, Rest], Layout | IntTuple]) -> OfShapes[Rest]:
-    """Like `of_layouts`, for an operation that also accepts bare shapes."""
+    """Declare the type of an operation as `of_layouts` does, for one that also accepts bare shapes."""
     return operation  # type: ignore[return-value]
 
 

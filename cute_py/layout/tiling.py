@@ -108,7 +108,7 @@ def complement_of(layout: Layout, target: Tree) -> Layout:
 
 
 def complement_by_steps(layout: Layout, target: Tree) -> tuple[Layout, list[Step]]:
-    """Like `complement_of`, but also return the steps."""
+    """Compute the complement as `complement_of` does, and also return the steps."""
     steps: list[Step] = []
     moving = _ascending(layout.shape, layout.stride)
     if moving is None or type(target) is not Int:

@@ -1,5 +1,5 @@
-"""One function of a PTX module as the rules about several instructions use it: its judged instructions, the paths
-between them, and notes."""
+"""One function of a PTX module: its judged instructions, the paths between them, and notes. Rules about several
+instructions read it."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ def _sums(flow: Flow, members: list[Known], brought: dict[tuple[int, int], int])
 
 
 def _of_one_sign(flow: Flow, sums: dict[_Key, _Sum]) -> Iterator[Diagnostic]:
-    """Find unbalanced blocks if no block has a balance of the other sign, which could compensate them."""
+    """Report unbalanced blocks if all balances have one sign, so that no block can compensate for another."""
     balances: collections.Counter[tuple[int, str, int]] = collections.Counter()
     for key, one in sums.items():
         balances[key[:3]] += one.balance
@@ -196,7 +196,7 @@ def _of_one_sign(flow: Flow, sums: dict[_Key, _Sum]) -> Iterator[Diagnostic]:
             blocks[key[:3]].append(one)
     wrong: dict[tuple[int, int, int], list[_Sum]] = collections.defaultdict(list)
     for ones in blocks.values():
-        apart = any(not one.expects or not one.loads for one in ones)  # two addresses may be of one barrier
+        apart = any(not one.expects or not one.loads for one in ones)  # two addresses may name one barrier
         for one in [_together(ones)] if apart else ones:
             wrong[one.total, one.brought, len(one.loads)].append(one)
     whole = {key: ones for key, ones in wrong.items() if ones[0].expects and ones[0].loads}

@@ -3,9 +3,9 @@
     inner_partition(T, tiler, coord)   the tile at `coord`                    (the part of a CTA: local_tile)
     outer_partition(T, tiler, coord)   the element at `coord` of every tile   (the part of a thread: local_partition)
 
-Both functions divide by the tiler, and slice the tile or the rest. Modes that have no item in the coordinate are kept.
+Both functions divide by the tiler, and slice the tile or the rest. They keep modes that have no item in the coordinate.
 
-A thread that holds several elements of a tile is described by a thread-value layout:
+If a thread holds several elements of a tile, a thread-value layout describes which ones:
 
     make_layout_tv(threads, values)  ->  (tile, TV)        TV: (thread, value) -> index of an element in the tile
 

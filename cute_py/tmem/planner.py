@@ -99,7 +99,7 @@ def _cut_regions(smem: Side, tmem: Side) -> tuple[TileLayout, TileLayout, Compos
     _require(
         sizes[0] == sizes[1],
         "size",
-        (f"the shared region has {sizes[0]} elements and the tensor-memory region {sizes[1]}; must be equal"),
+        (f"the shared region has {sizes[0]} elements and the tensor-memory region {sizes[1]}; they must be equal"),
     )
     return tile, target, swizzled
 
@@ -257,7 +257,7 @@ def _planned(form: CpForm, smem: Side, tmem: Side, bits: int, compat: str, cta_g
 
 
 def candidates(compat: str) -> tuple[CpForm, ...]:
-    """Return the forms of tcgen05.cp that the planner of this version tries, in its order."""
+    """Return the forms of tcgen05.cp in the order in which the planner of this version tries them."""
     return (WARPX4,) if compat == "reference" else FORMS
 
 
