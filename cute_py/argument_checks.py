@@ -362,7 +362,7 @@ def expect_path(value: object, what: str) -> Path:
         except Exception:  # a foreign __fspath__ may raise anything
             path = b""
         if isinstance(path, str):
-            from pathlib import Path  # an import of cute_py names no file
+            from pathlib import Path  # a local import, because `import cute_py` needs no paths
 
             return Path(path)
     raise wrong_type(f"{what} must be a text or a path", value)

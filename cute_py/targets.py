@@ -220,7 +220,7 @@ def version_of(text: str) -> Version:
     """
     found = re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9})", expect(text, str, "a PTX version"))
     if found is None:
-        raise InvalidValueError(f"{given(text)} is not a PTX version, for example '8.6'")
+        raise InvalidValueError(f"{given(text)} is not a PTX version such as '8.6'")
     return (int(found[1]), int(found[2]))
 
 

@@ -257,7 +257,9 @@ def gemm(
     second = _matrix(b, "B")
     (m, k), (n, depth) = first.shape, second.shape
     if k != depth:
-        raise InvalidValueError(f"A has K = {k} and B has K = {depth}; must be equal", {"A": (m, k), "B": (n, depth)})
+        raise InvalidValueError(
+            f"A has K = {k} and B has K = {depth}; they must be equal", {"A": (m, k), "B": (n, depth)}
+        )
     left = _scaled(_checked(first, _compute_type(atom, "A"), "A"), scale_a, atom, "scale_a")
     right = _scaled(_checked(second, _compute_type(atom, "B"), "B"), scale_b, atom, "scale_b")
     x, y = _atom_matrix(mma, "A", _not_empty(left)), _atom_matrix(mma, "B", _not_empty(right))

@@ -441,7 +441,7 @@ def replace_start_address(descriptor: int, address: int) -> int:
 
 
 def offset_meanings(major: Major, plain: bool) -> dict[str, str]:
-    """Return the meanings of `leading` and `stride`: the elements that each distance separates."""
+    """Describe `leading` and `stride`: which elements each of these distances separates."""
     if major is Major.K:
         row = " from 16 bytes of K to the next 16" if plain else ", unused: swizzled rows are contiguous"
         return {"leading": row, "stride": " from 8 rows to the next 8 rows"}

@@ -603,7 +603,7 @@ def _operand(memory: Tensor, major: Major, kind: DescriptorKind, wanted: SmemSwi
     found = [make(major, local_tile(memory, (Int(mn), Int(depth)), (0, block))) for block in range(k // depth)]
     first = found[0]
     if wanted not in (None, first.swizzle):
-        raise TmemError(f"the layout has the swizzle {first.swizzle.name}; must have {wanted.name}")
+        raise TmemError(f"the swizzle of the layout is {first.swizzle.name}; must be {wanted.name}")
     for block, one in enumerate(found):
         if (one.leading, one.stride) != (first.leading, first.stride):
             raise TmemError(

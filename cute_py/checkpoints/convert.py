@@ -220,7 +220,7 @@ def _options(
 
 
 def _plan(checkpoint: Checkpoint, options: _Options) -> dict[Path, list[_Work]]:
-    """For each file the work on its tensors, in their order there. A weight is in the file of its elements."""
+    """For each file, the work on its tensors, in file order. A weight belongs to the file that has its elements."""
     by_data = {weight.tensors["data"]: weight for weight in checkpoint.weights.weights}
     parts = {name for weight in checkpoint.weights.weights for name in weight.tensors.values()}
     made: dict[Path, list[_Work]] = {}

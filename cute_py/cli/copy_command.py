@@ -120,7 +120,8 @@ def make_copy(array: Array, tile: tuple[int, ...], swizzle: str = "none", order:
     """Lay an array out in emulated memory, and make the TMA atom that copies it by tiles.
 
     Args:
-        array: numpy array of rank 1 to 5; tile: one size per dimension, or for the last ones.
+        array: numpy array of rank 1 to 5; tile: one size for each dimension, or only for the trailing
+            dimensions.
         order: 'row' (last dimension contiguous) or 'col'; default: the order of the array.
     Raises:
         TmaLimitError, GBasisError: the copy is refused. If the tile or the swizzle is the cause, the error lists

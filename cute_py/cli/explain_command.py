@@ -33,8 +33,8 @@ def register(p: argparse.ArgumentParser) -> None:
         "texts",
         nargs="*",
         metavar="TEXT|FILE",
-        help="the text, or a file that contains it. GMEM SMEM [TILE], written as for `tma`, explain every step of a "
-        "TMA copy. An operation and its operands, such as composition A B, explain the steps of the operation",
+        help="the text, or a file that contains it. For GMEM SMEM [TILE], written as for `tma`, the answer has every "
+        "step of the TMA copy; for an operation and its operands, such as composition A B, the steps of the operation",
     )
     p.add_argument(
         "--reference",

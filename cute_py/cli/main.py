@@ -88,7 +88,7 @@ class OneLineParser(argparse.ArgumentParser):
     as_json = False
 
     def __init__(self, **options: Any) -> None:
-        # argparse formats each new argument as a check, and would load shutil for the width.
+        # argparse checks each new argument by formatting it; without a width, that would import shutil.
         kind = options.pop("formatter_class", argparse.HelpFormatter)
         super().__init__(**options, formatter_class=functools.partial(kind, width=80))
 
@@ -104,21 +104,24 @@ class OneLineParser(argparse.ArgumentParser):
             self.formatter_class = kind
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        """Like argparse's method, which until Python 3.13 returns an empty list for `--option=--`."""
+        """Return the values as argparse does, but report an error for `--option=--`.
+
+        Before Python 3.13, argparse returns an empty list for it.
+        """
         found = super()._get_values(action, arg_strings)
         if action.nargs is None and isinstance(found, list):
             self.error(str(argparse.ArgumentError(action, "expected one argument")))
         return found
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Like argparse's method, but the error for an unknown command lists the nearest commands."""
+        """Check a value as argparse does, but list the nearest commands in the error for an unknown command."""
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
             near = nearest_names(str(value), list(action.choices))
             self.error(f"no command {value!r}" + (f"; nearest: {', '.join(near)}" if near else ""))
         super()._check_value(action, value)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse like argparse, but the command that does not know an argument refuses it and lists similar options."""
+        """Parse as argparse does, but let the command itself report an unknown argument, with similar options."""
         found, rest = super().parse_known_args(args, namespace)
         if rest:
             written, known = rest[0].partition("=")[0], self._option_string_actions

@@ -27,8 +27,8 @@ def register(command: argparse.ArgumentParser) -> None:
     command.description = (
         "Runs a kernel on an emulated multiprocessor: PTX, a .cu file (compiled by nvcc or NVRTC), or a fatbin that "
         "contains PTX (read by cuobjdump). Pass the arguments in the order of the kernel's parameters, except "
-        "parameters set by --map. Findings name the lines of the PTX and of the .cu file. A `change` was tried: the "
-        "changed kernel ran without the error. `try` is only advice. The exit status is 1 if an error was found; "
+        "parameters set by --map. Findings name the lines of the PTX and of the .cu file. A `change` was tested: the "
+        "changed kernel ran without the error. A `try` is untested advice. The exit status is 1 if an error was found; "
         "arrays with :out are then not written."
     )
     command.add_argument("file", metavar="FILE", help="a .ptx, .cu or fatbin file, or - for PTX from standard input")
@@ -193,7 +193,7 @@ def finding_record(one: Diagnostic) -> dict[str, object]:
 
 
 def run_record(found: PtxRun) -> dict[str, object]:
-    """A run as --json prints it. The `fixes` of a finding were tried; its `try` is advice that was not tried."""
+    """A run as --json prints it. The `fixes` of a finding were tested; its `try` is untested advice."""
     from cute_py.machine.judgement.story import advice
     from cute_py.machine.rules import REASONS
 

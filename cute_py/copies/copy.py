@@ -113,7 +113,7 @@ def copy(
     atom = cast("TmaAtom", getattr(atom, "traits", atom))
     expect_having(atom, ("gbasis", "plan", "op"), "a TMA atom of tiles")
     if atom.op.row.direction != "load" or atom.op.row.mode != "tile":
-        raise InvalidValueError(f"copy needs an atom of a tile load, got {atom.op}")
+        raise InvalidValueError(f"copy needs a tile-load atom, got {atom.op}")
     expect_fits(atom)
     if backend == "emulator":
         return emulated_copy(atom, source, destination, progress)

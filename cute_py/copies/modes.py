@@ -207,7 +207,7 @@ def refine(source: LayoutLike, destination: LayoutLike) -> Refinement | None:
     sizes = [math.prod(n for n, _ in side) for side in (ours, theirs)]
     if sizes[0] != sizes[1]:
         raise InvalidValueError(
-            f"the source has {sizes[0]} elements and the destination {sizes[1]}; must be equal",
+            f"the source has {sizes[0]} elements and the destination {sizes[1]}; they must be equal",
             {"source": source, "destination": destination},
         )
     if not sizes[0]:

@@ -432,7 +432,7 @@ def _sectors(refinement: Refinement, which: int, bits: int) -> int:
     steps += [(n, abs(d) * bits) for n, d in refinement.rest[which]]
     span, apart = bits, list[tuple[int, int]]()
     for size, step in sorted(steps, key=lambda one: one[1]):
-        if step - span < sector:  # no whole sector lies between
+        if step - span < sector:  # the gap is shorter than a sector
             span += (size - 1) * step
         else:
             apart.append((size, step))

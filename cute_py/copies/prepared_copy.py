@@ -232,7 +232,7 @@ class PreparedCopy:
         """
         if len(nodes) != len(self._default):
             raise InvalidValueError(
-                f"got {counted(len(nodes), 'node')} for {counted(len(self._default), 'kernel')}; must be equal"
+                f"got {counted(len(nodes), 'node')} for {counted(len(self._default), 'kernel')}; they must be equal"
             )
         for one, node in zip(self._default, nodes, strict=True):
             one.update_node(graph, node)

@@ -161,7 +161,7 @@ def checked_query(query: Mapping[str, str]) -> dict[str, str]:
     missing = [name for name in ("gmem", "smem") if name not in query]
     if missing:
         raise InvalidValueError(f"no field {missing[0]!r}", {"needed": "gmem and smem, the layouts of a copy"})
-    for name in DEFAULTS.keys() - {"gmem", "smem", "tile"}:  # layouts are measured where they are read
+    for name in DEFAULTS.keys() - {"gmem", "smem", "tile"}:  # the parsers of the layouts limit their length
         length = len(query.get(name, ""))
         if length > LONGEST_VALUE:
             raise InvalidValueError(f"field {name!r} of {length} characters; must be at most {LONGEST_VALUE}")

@@ -89,7 +89,9 @@ def im2col_trace(what: Im2col, coords: Sequence[int] | None, offsets: Sequence[i
     wanted = shape.rank - 2 if shape.mode == "im2col" else 2
     by = expect_integers(offsets, "offsets") or (0,) * wanted
     if len(start) != shape.rank or len(by) != wanted:
-        raise InvalidValueError(f"{len(start)} coordinates and {len(by)} offsets; must be {shape.rank} and {wanted}")
+        raise InvalidValueError(
+            f"got {len(start)} coordinates and {len(by)} offsets; the map needs {shape.rank} and {wanted}"
+        )
     return Trace(request, [start], [0], mode=shape.mode, im2col_offsets=[by])
 
 

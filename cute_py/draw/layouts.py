@@ -485,7 +485,7 @@ def draw_compare(*layouts: AnyLayout, names: Sequence[str] = (), bits: DTypeLike
     True
     """
     if not 1 <= len(layouts) <= MOST_LAYOUTS:
-        raise InvalidValueError(f"{len(layouts)} layouts; must be 1 to {MOST_LAYOUTS}")
+        raise InvalidValueError(f"draw_compare takes 1 to {MOST_LAYOUTS} layouts, got {len(layouts)}")
     names = [expect(name, str, f"names[{i}]") for i, name in enumerate(expect_items(names, "names"))]
     given_bits = None if bits is None else expect_element_bits(bits)
     if names and len(names) != len(layouts):

@@ -77,7 +77,7 @@ def _not_inert(svg: str) -> str:
     except (ElementTree.ParseError, ValueError) as error:
         return f"is not XML: {error}"
     if _local(root.tag) != "svg":
-        return f"is <{_local(root.tag)}>; must be one <svg>"
+        return f"has the root <{_local(root.tag)}>; must be <svg>"
     for element in root.iter():
         tag = _local(element.tag)
         if _ACTIVE.fullmatch(tag):
@@ -87,7 +87,7 @@ def _not_inert(svg: str) -> str:
             if _local(name).startswith("on"):
                 return f"has the attribute {_local(name)}, which is a script"
             if _local(name) in ("href", "src") and not value.strip().startswith(_INERT):
-                return f"links to {given(value)}; must be a part of itself"
+                return f"links to {given(value)}; a link must stay inside the picture"
             if _URL.search(value):
                 return f"has {name}={given(value)}, which loads something"
             styles += [value] if _local(name) == "style" else []

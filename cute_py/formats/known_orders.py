@@ -181,7 +181,7 @@ def _comparable(scales: NDArray[Any], reference: NDArray[Any]) -> tuple[NDArray[
     flat = np.ascontiguousarray(scales).reshape(-1)
     if flat.dtype.itemsize < size or flat.nbytes % size:
         raise InvalidTypeError(
-            f"scales has elements of type {flat.dtype}, but reference has type {reference.dtype}; must be equal"
+            f"scales has elements of type {flat.dtype}, but reference has type {reference.dtype}; they must be equal"
         )
     if flat.dtype.kind == "f" and flat.dtype.itemsize > size:
         raise InvalidTypeError(

@@ -74,7 +74,8 @@ class ScaleOrderRow:
 
     Attributes:
         rows, scales: the tile size: the grid of scales is padded to multiples of it.
-        each_row: whether each row has its own scales, whatever the block; otherwise there is one scale per block.
+        each_row: whether each row has its own scales even if a block spans several rows; otherwise there is one scale
+            per block.
         formula: the index of scale (m, kb), with Kb scales per row. source: where the order is defined. aliases: other
             names.
         parameters: the names of the order's parameters, with their defaults; None: the parameter is required.
@@ -153,7 +154,7 @@ class ScaleOrder:
 
     @property
     def each_row(self) -> bool:
-        """Whether each row has its own scales, whatever the block."""
+        """Whether each row has its own scales, even if a block spans several rows."""
         return self.row is not None and self.row.each_row
 
     @property

@@ -293,7 +293,7 @@ def moved_data(source: ScaledTensor, form: Format) -> NDArray[np.generic]:
 def scaled_of_bits(
     data: NDArray[Any], scales: NDArray[Any], total: SupportsFloat | None, form: Format, shape: Sequence[int]
 ) -> ScaledTensor:
-    """Make a ScaledTensor from contiguous arrays with the bits of its data and scales, whatever their types.
+    """Make a ScaledTensor from contiguous arrays of any type that hold the bits of its data and scales.
 
     total: the tensor scale; ignored if the format has none.
 

@@ -41,12 +41,12 @@ class Convention:
     Attributes:
         name: the publisher. algorithm: the publisher's name for the format. element, scale: types of elements and
             scales.
-        block: columns that share a scale; 0: computed from the shape of the scales.
+        block: number of columns that share a scale; 0 if it is computed from the shape of the scales.
         data, scales, total: names of the tensors; `{weight}` is the weight's name, `{module}.{leaf}` its parts.
         data_type, scale_types: element types in the file. inverse: whether `total` is the reciprocal of the tensor
             scale.
         total_shape: shape of the tensor scale. needs_metadata: whether only the file's metadata identifies the weight.
-        order: order of the scales; empty: the metadata names it. source: where the convention is defined.
+        order: order of the scales; empty if the metadata names it. source: where the convention is defined.
     """
 
     name: str
@@ -406,8 +406,8 @@ def _without_scales(
 
 
 def _lacking_total(name: str, tensors: Mapping[str, TensorRow]) -> str | None:
-    """The reason why a scale tensor and its data are not a weight, if only the tensor scale is missing; otherwise
-    None."""
+    """If a scale tensor and its data lack only the tensor scale to form a weight, return a text that says so; otherwise
+    return None."""
     for row in CONVENTIONS:
         suffix = row.scales.removeprefix("{weight}")
         if row.needs_metadata or not row.total or not name.endswith(suffix):

@@ -163,11 +163,11 @@ def require_pair(source: ArrayView, destination: ArrayView, device: int) -> None
     require_place(roles, device)
     if source.shape != destination.shape:
         raise InvalidValueError(
-            f"the source has the shape {source.shape}, the destination {destination.shape}; must be equal"
+            f"the source has the shape {source.shape}, the destination {destination.shape}; they must be equal"
         )
     if source.dtype != destination.dtype:
         raise InvalidValueError(
-            f"the source has elements of type {source.dtype}, the destination {destination.dtype}; must be equal, "
+            f"the source has elements of type {source.dtype}, the destination {destination.dtype}; they must be equal, "
             "because a TMA copy does not convert"
         )
     if destination.readonly:

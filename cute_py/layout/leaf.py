@@ -118,7 +118,7 @@ def divided(operation: Callable[[Value, Value], Value], x: Value, y: Value) -> V
             return sympy.Mod(x, y, evaluate=is_short(x, y))
         ratio = sympy.sympify(x) / y
     except (TypeError, sympy.SympifyError):
-        raise InvalidTypeError(f"can't divide {x} by {y}; must be integers") from None
+        raise InvalidTypeError(f"can't divide {x} by {y}; both must be integers or symbols") from None
     divisor_left = any(factor.is_Pow and factor.exp.is_negative for factor in sympy.Mul.make_args(ratio))
     if not divisor_left and ratio.is_integer:
         return ratio

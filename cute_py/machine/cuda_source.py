@@ -115,7 +115,7 @@ def compiled_by_nvcc(path: str, arch: str, options: Sequence[str] = ()) -> str:
     """
     nvcc = find_nvcc()
     if nvcc is None:
-        raise MissingPackageError("nvcc compiles a file of CUDA C++, but it is not on PATH", hint=NEEDED)
+        raise MissingPackageError("a CUDA C++ file needs nvcc, which is not on PATH", hint=NEEDED)
     with tempfile.TemporaryDirectory() as folder:
         target = os.path.join(folder, "kernel.ptx")
         words = [nvcc, "-ptx", f"-arch={arch}", "-std=c++17", *options, "-o", target, path]

@@ -83,7 +83,7 @@ class Memory:
         return found
 
 
-# ---- from an operand to a place --------------------------------------------------------------------------------------
+# ---- addresses of operands -------------------------------------------------------------------------------------------
 
 
 def address_reader(site: Site, one: Address, space: str) -> Callable[[Frame], Array]:

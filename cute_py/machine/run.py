@@ -365,7 +365,7 @@ def run_launches(
         InvalidValueError: `launches` is empty. For other errors, see `run_ptx`.
     """
     if not launches:
-        raise InvalidValueError("launches is empty; must have at least one launch")
+        raise InvalidValueError("launches is empty; must have at least one entry")
     runs: list[PtxRun] = []
     for one in launches:
         kernel = one.kernel

@@ -244,7 +244,7 @@ def _side(table: dict[str, Any], name: str, folder: Path, path: str) -> MeshSide
         raise FileFormatError(f"{what} mesh = {list(shape)}; must have 1 to {MOST_DEVICES} devices")
     files = _files(side["files"], count, what)
     if name == "destination" and len(set(files)) < count:
-        raise FileFormatError(f"{what} files names one file for two devices; must name one for each")
+        raise FileFormatError(f"{what} files names one file for two devices; each device needs its own file")
     rules = side.get("placements", table.get("placements"))
     if not isinstance(rules, dict) or not rules:
         raise FileFormatError(f"{what} has no placements; add lines 'pattern = placement' here or in [placements]")

@@ -67,7 +67,9 @@ class ScaledSharding:
                 {"placements": layout.placements},
             )
         if format.transposed or format.packing == "dense":
-            raise InvalidValueError(f"{format} is not supported; must be row-major, in bytes or pairs")
+            raise InvalidValueError(
+                f"{format} is not supported; the format must be row-major, with its elements in bytes or pairs"
+            )
         M, K = layout.shape
         units = format.blocks(M, K)
         self._units = int(units[0]), int(units[1])
@@ -120,7 +122,7 @@ class ScaledSharding:
             if min(shape) < 1:
                 continue
             if device not in parts:
-                raise InvalidValueError(f"the part of device {device} is missing; must have the shape {shape}")
+                raise InvalidValueError(f"the part of device {device} is missing; its shape is {shape}")
             self._expect(parts[device], shape)
             total = self._same_total(total, parts[device], device)
             for whole, side, piece in zip((data, grid), (self.data, self.scales), _plain(parts[device]), strict=True):
@@ -180,7 +182,8 @@ class ScaledSharding:
     def _same_total(self, total: Any, part: ScaledTensor, device: int) -> Any:
         if total is not None and part.tensor_scale != total:
             raise InvalidValueError(
-                f"device {device} has the tensor scale {part.tensor_scale}, other devices have {total}; must be equal"
+                f"device {device} has the tensor scale {part.tensor_scale}, but other devices have {total}; "
+                "they must be equal"
             )
         return part.tensor_scale
 

@@ -302,7 +302,7 @@ def parse(text: str, *, dtype: DTypeLike | None = None, symbols: Symbols | None 
         surplus = surplus_bracket(text)
         if error.__cause__ is None or surplus is None:
             raise
-        raise failure(text, surplus, _SURPLUS) from None  # the parts before it are read, but do not fit
+        raise failure(text, surplus, _SURPLUS) from None  # the text before the bracket parses, but its parts do not fit
     reader.blanks()
     if reader.at < len(text):
         raise failure(

@@ -102,7 +102,8 @@ class _Encoding(abc.ABC):
         sizes = list(expect_integers(shape, "the shape", 1, 1 << 62))
         if len(sizes) != self.rank:
             raise LayoutError(
-                f"the tile has {len(sizes)} dimensions and the encoding {self.rank}; must be equal", {"encoding": self}
+                f"the tile has {len(sizes)} dimensions and the encoding {self.rank}; they must be equal",
+                {"encoding": self},
             )
         if wrong := [n for n in sizes if n & (n - 1)]:
             raise LayoutError(f"the sizes of a Triton tile must be powers of two, got {wrong[0]}", {"shape": sizes})

@@ -89,7 +89,7 @@ def _elements(operand: Operand, got: WrittenOperand, count: int, *widths: int | 
         return f"{operand.name} {got.text}: expected a {operand.kinds[0].description}"
     if len(got.elements) != count:
         return f"{operand.name} {got.text}: the vector has {len(got.elements)} elements; expected {count}"
-    sinks = operand.written and operand.kinds[0] is OperandClass.VECTOR  # all but one may be left out with _
+    sinks = operand.written and operand.kinds[0] is OperandClass.VECTOR  # `_` may replace all but one of them
     for element in got.elements:
         if element == "_" and sinks and set(got.elements) != {"_"}:
             continue

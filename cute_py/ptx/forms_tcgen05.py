@@ -86,7 +86,7 @@ def _copy_rules() -> tuple[FormRule, ...]:
         must = " or ".join(f".{multicast}" for multicast in allowed if multicast) or "no multicast"
         for wrong in every:
             if wrong not in allowed:
-                said = f".{wrong}" if wrong else "no multicast"
+                said = f"multicast .{wrong}" if wrong else "no multicast"
                 found.append(forbid(f"{said} with .{shape}; must be {must}", shape=shape, multicast=wrong))
     both = f"a decompression is .b8x16 and one of .{', .'.join(DECOMPRESSIONS)}"
     found.append(forbid(both, dst_format="b8x16", src_format=""))

@@ -113,7 +113,7 @@ def _chosen(form: InstructionForm, modifiers: Mapping[str, Modifier]) -> dict[st
         elif slot.default or len(slot.choices) == 1 or slot.name == "spaces":
             chosen[slot.name] = slot.default or slot.choices[0]
         elif slot.name == "type":
-            # A tensormap field implies its type; other forms have their first one.
+            # A tensormap field implies its type; other forms use their first type.
             wide = chosen.get("field") in WIDE_FIELDS
             chosen[slot.name] = "b64" if wide else slot.choices[0]
         else:

@@ -71,7 +71,7 @@ _RANGE = re.compile(r"([A-Za-z_$%][\w$]*?)<(\w{1,24})>")
 _NAME = re.compile(r"(?<![\w.$%:])[%A-Za-z_$][\w$]*")
 _COMPONENT = re.compile(r"(?<![\w.$%:])([%A-Za-z_$][\w$]*)(?:\.([xyzwrgba]))?(?![\w$.:])")
 COMPONENTS: Final = "xyzw"
-"""Names of the registers of a vector, in their order; the ISA has `rgba` for them too."""
+"""Names of the registers of a vector, in order. The ISA also allows `rgba`."""
 _JUMPS: Final = ("bra", "brx")
 
 Naming: TypeAlias = Callable[[str, str, int, bool], str]

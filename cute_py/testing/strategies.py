@@ -60,7 +60,7 @@ def _checked_sizes(sizes: tuple[int, ...], max_rank: int, depth: int) -> tuple[t
     """Check the arguments of `shapes`, and return the values that it draws from."""
     checked = expect_integers(sizes, "sizes", 0, MAX_SIZE)
     if not checked:
-        raise InvalidValueError("sizes has no entries; must have a size to choose")
+        raise InvalidValueError("sizes is empty; must have at least one size")
     return checked, expect_integer(max_rank, "max_rank", 1, 8), expect_integer(depth, "depth", 0, 8)
 
 

@@ -163,7 +163,8 @@ def expected_tmem(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArr
     lanes, column_bits = places[..., 0].reshape(-1), places[..., 1].reshape(-1) * bits
     if len(source) != target.size():
         raise TmemError(
-            f"the shared layout has {len(source)} elements and the tensor-memory layout {target.size()}; must be equal"
+            f"the shared layout has {len(source)} elements and the tensor-memory layout {target.size()}; "
+            "they must be equal"
         )
     if lanes.min() < 0 or lanes.max() >= LANES or column_bits.min() < 0 or column_bits.max() + bits > COLUMNS * 32:
         raise TmemError(f"the layout extends past tensor memory, which has {LANES} lanes of {COLUMNS} columns")

@@ -121,7 +121,7 @@ SPARSE = mma_atom("SM90::GMMA::SPARSE::GMMA_64x8x32_F16F16F16_SS")
 
 def test_refusals() -> None:
     mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN")
-    with pytest.raises(InvalidValueError, match="A has K = 16 and B has K = 8; must be equal"):
+    with pytest.raises(InvalidValueError, match="A has K = 16 and B has K = 8; they must be equal"):
         gemm(mma, np.zeros((16, 16)), np.zeros((8, 8)))
     with pytest.raises(InvalidTypeError, match=r"A must be a matrix of numbers, got shape \(16,\) of float64"):
         gemm(mma, np.zeros(16), np.zeros((8, 8)))

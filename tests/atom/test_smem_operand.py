@@ -136,7 +136,7 @@ def test_every_form_that_was_tried_is_told() -> None:
     with pytest.raises(TmemError, match="two modes"):
         find_smem_operand(Layout((64, 64, 2)), "bfloat16")
     swizzled = tile(Major.K, SmemSwizzle.B64, 16, (64, 64))
-    with pytest.raises(TmemError, match="the layout has the swizzle B64; must have B32"):
+    with pytest.raises(TmemError, match="the swizzle of the layout is B64; must be B32"):
         find_smem_operand(swizzled, "bfloat16", major="K", swizzle="B32")
 
 

@@ -89,7 +89,7 @@ def test_the_compiler_that_was_asked_for(monkeypatch: pytest.MonkeyPatch, capsys
     monkeypatch.setattr(cuda_source, "compiled_by_nvrtc", lambda *_: LOAD)
     Path("load.cu").write_text("any")
     assert main(["check", "load.cu", "--compiler", "nvcc"]) != 0
-    assert "nvcc compiles a file" in capsys.readouterr().err
+    assert "a CUDA C++ file needs nvcc" in capsys.readouterr().err
     assert main(["check", "load.cu"]) == 0
 
 

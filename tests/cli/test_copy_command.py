@@ -169,7 +169,7 @@ def test_tiles(tmp_path: Path, capsys: pytest.CaptureFixture[str], tile: str, wo
         (np.zeros((4, 4), [("a", "f4")]), "elements are records"),
         (np.zeros((4, 4), "S3"), "no GPU element type"),
         (np.zeros((4, 4), np.complex128), "an element of complex128 has 16 bytes"),
-        (np.zeros((4, 4), "V2"), "name it with --dtype"),
+        (np.zeros((4, 4), "V2"), "pass their type, such as --dtype"),
     ],
 )
 def test_arrays(tmp_path: Path, capsys: pytest.CaptureFixture[str], array: Any, words: str) -> None:
@@ -256,7 +256,7 @@ def test_untyped_elements_are_told_a_type_of_their_width(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, example: str
 ) -> None:
     path = save(tmp_path / "x.npy", np.zeros((64, 64), kind))
-    assert f"name it with --dtype, for example {example}" in copy(capsys, path, "--tile=8x16")[2]
+    assert f"pass their type, such as --dtype {example}" in copy(capsys, path, "--tile=8x16")[2]
     assert copy(capsys, path, "--tile=8x16", "--dtype", example)[0] == 0
 
 

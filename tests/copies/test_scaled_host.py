@@ -389,7 +389,7 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
         ),
         "shape": (
             lambda: scaled_copy(x[:5], target, "host"),
-            *(value, "the source has the shape (5, 96) and the destination (40, 96); must be equal", None, None),
+            *(value, "the source has the shape (5, 96) and the destination (40, 96); they must be equal", None, None),
         ),
         "scattered shape": (
             lambda: scaled_copy(x[:5], target, "host", into_rows=[0, 1]),
@@ -410,7 +410,7 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
         "tensor scale": (
             lambda: scaled_copy(nv, ScaledTensor(nv.data.copy(), nv.scales.copy(), nv.format, 2.0, (40, 96)), "host"),
             value,
-            f"the source has the tensor scale {nv.tensor_scale} and the destination 2.0; must be equal",
+            f"the source has the tensor scale {nv.tensor_scale} and the destination 2.0; they must be equal",
             *("tensor_scale", "copy(source, format) makes a ScaledTensor with its own tensor scale"),
         ),
         "dtype": (
@@ -419,7 +419,7 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
         ),
         "array shape": (
             lambda: scaled_copy(x, np.zeros((3, 96), np.float32), "host"),
-            *(value, "the source has the shape (40, 96) and the destination (3, 96); must be equal", None, None),
+            *(value, "the source has the shape (40, 96) and the destination (3, 96); they must be equal", None, None),
         ),
         "array index": (
             lambda: scaled_copy(x, np.zeros((50, 96), np.float32), "host", into_rows=[0, 1]),
@@ -477,7 +477,7 @@ def test_tensor_scales_of_both_or_of_neither() -> None:
     same = ScaledTensor(made.data.copy(), made.scales.copy(), form, made.tensor_scale, (16, 64))
     assert cute.copy(made, same).equal
     none = ScaledTensor(made.data.copy(), made.scales.copy(), form, None, (16, 64))
-    with pytest.raises(InvalidValueError, match="the destination None; must be equal"):
+    with pytest.raises(InvalidValueError, match="the destination None; they must be equal"):
         cute.copy(made, none)
     assert cute.copy(none, ScaledTensor(made.data.copy(), made.scales.copy(), form, None, (16, 64))).equal
     whole = ScaledTensor(made.data.copy(), made.scales.copy(), form, np.float32(made.tensor_scale), (16, 64))

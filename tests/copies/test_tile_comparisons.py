@@ -401,7 +401,7 @@ def test_a_tile_by_index_by_coordinate_and_by_default() -> None:
         (
             lambda: copy(make_tma_copy("SM90_TMA_STORE", X, make_smem_layout("K", "128B", "uint16", (32, 64))), X),
             InvalidValueError,
-            "copy needs an atom of a tile load, got ",
+            "copy needs a tile-load atom, got ",
         ),
         (lambda: copy(None, X), CuteError, ""),
     ],

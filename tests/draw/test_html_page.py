@@ -49,7 +49,7 @@ def test_pictures_may_come_one_by_one() -> None:
         ("", "is not XML"),
         ("<svg>", "is not XML"),
         ("<svg/><script/>", "is not XML"),
-        ("<p/>", "is <p>; must be one <svg>"),
+        ("<p/>", "has the root <p>; must be <svg>"),
         ("<svg><script>alert(1)</script></svg>", "has <script>"),
         ('<svg xmlns:a="http://www.w3.org/1999/xhtml"><a:SCRIPT/></svg>', "has <script>"),
         ("<svg><foreignObject/></svg>", "has <foreignobject>"),

@@ -178,9 +178,9 @@ def test_a_composition_tells_what_the_left_side_does() -> None:
 
 def test_comparing_refuses_what_it_cannot_draw() -> None:
     layout = cute.Layout(4)
-    with pytest.raises(InvalidValueError, match="0 layouts; must be 1 to 16"):
+    with pytest.raises(InvalidValueError, match="takes 1 to 16 layouts, got 0"):
         draw_compare()
-    with pytest.raises(InvalidValueError, match="17 layouts; must be 1 to 16"):
+    with pytest.raises(InvalidValueError, match="takes 1 to 16 layouts, got 17"):
         draw_compare(*[layout] * 17)
     with pytest.raises(InvalidValueError, match="1 names for 2 layouts"):
         draw_compare(layout, layout, names=("a",))

@@ -188,7 +188,7 @@ def refusals(torch: Any, device: Device) -> Iterator[tuple[Any, type[CuteError],
     out = torch.empty_like(there)
     yield lambda: cute.copy(there, x.copy(), cast=True), DeviceError, "some operands are in host memory"
     yield lambda: cute.copy(there, form, into_rows=np.arange(64)), InvalidValueError, "destination is a Format"
-    unknown = "^a GPU copy does not support several outputs, or rows, with an unknown tensor scale"
+    unknown = "^a GPU copy does not support several outputs or selected rows if the tensor scale is unknown"
     nvfp4 = formats.nvfp4()
     yield lambda: cute.copy(there, nvfp4, rows=np.arange(3)), InvalidValueError, unknown
     yield lambda: cute.copy(there, (nvfp4, nvfp4)), InvalidValueError, unknown

@@ -284,7 +284,7 @@ def test_scales_that_are_not_in_every_group_of_lanes() -> None:
     opcode = "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X"
     text = kernel(f"{body}{opcode} [%r8], %rd11, %rd12, %r40, [%r50], [%r51], %p7;", shown=144)
     found, _ = run(text, image, tmem, schedule="eager")
-    assert "the scales of A differ between groups of 32 lanes; must be equal" in found.diagnostics[0].message
+    assert "the scales of A differ between groups of 32 lanes; they must be equal" in found.diagnostics[0].message
 
 
 # ---- sparse A --------------------------------------------------------------------------------------------------------

@@ -417,7 +417,7 @@ def test_plans_that_are_refused(tmp_path: Path, changes: dict[str, str], text: s
         (
             '"out/{device}.st"',
             '["x", "x"]',
-            "[destination] files names one file for two devices; must name one for each",
+            "[destination] files names one file for two devices; each device needs its own file",
         ),
         ('"out/{device}.st"', '["x", "y\\u0000"]', "[destination] files: a file name can't contain NUL"),
         ("mesh = 2", "mesh = = 2", "not valid TOML: "),

@@ -76,8 +76,8 @@ def test_parts_of_another_format_shape_or_scale_are_refused() -> None:
         with pytest.raises(InvalidValueError) as caught:
             call()
         assert caught.value.headline == (
-            f"device 1 has the tensor scale {other.tensor_scale}, "
-            f"other devices have {whole.tensor_scale}; must be equal"
+            f"device 1 has the tensor scale {other.tensor_scale}, but "
+            f"other devices have {whole.tensor_scale}; they must be equal"
         )
     plain = cute.copy(X[:32], formats.mxfp8(scales="linear"))
     with pytest.raises(InvalidValueError) as caught:
@@ -217,8 +217,8 @@ def test_cuts_of_every_device_are_listed() -> None:
             formats.mxfp8(),
             "the distribution has the shape (0, 64); must be (M, K)",
         ),
-        (distribute((64, 64), 2, [Shard(0)]), formats.mxfp8(transposed=True), "must be row-major, in bytes or pairs"),
-        (distribute((64, 64), 2, [Shard(0)]), formats.mxfp6(packing="dense"), "must be row-major, in bytes or pairs"),
+        (distribute((64, 64), 2, [Shard(0)]), formats.mxfp8(transposed=True), "must be row-major, with its elements in bytes or pairs"),
+        (distribute((64, 64), 2, [Shard(0)]), formats.mxfp6(packing="dense"), "must be row-major, with its elements in bytes or pairs"),
         (
             distribute((64, 64), 2, [Partial()]),
             formats.mxfp8(),

@@ -100,7 +100,7 @@ def test_other_arguments_are_refused() -> None:
     with pytest.raises(InvalidValueError, match="must have"):
         cut.split(cute.copy(X, formats.mxfp8()))
     parts = cut.split(cute.copy(X[:64, :64], formats.mxfp8()))
-    with pytest.raises(InvalidValueError, match=r"the part of device 1 is missing; must have the shape \(32, 64\)"):
+    with pytest.raises(InvalidValueError, match=r"the part of device 1 is missing; its shape is \(32, 64\)"):
         cut.join({0: parts[0]})
 
 

@@ -130,7 +130,9 @@ def test_a_thread_of_a_tiled_operation_reads_back() -> None:
 @pytest.mark.parametrize("encoding", [BLOCKED, parse_triton_encoding(SHARED)], ids=["blocked", "shared"])
 @pytest.mark.parametrize("shape", [(64,), (64, 64, 64)])
 def test_a_tile_has_the_dimensions_of_its_encoding(encoding: Any, shape: tuple[int, ...]) -> None:
-    with pytest.raises(LayoutError, match=f"^the tile has {len(shape)} dimensions and the encoding 2; must be equal"):
+    with pytest.raises(
+        LayoutError, match=f"^the tile has {len(shape)} dimensions and the encoding 2; they must be equal"
+    ):
         encoding.linear(shape)
 
 

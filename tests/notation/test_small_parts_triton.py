@@ -436,7 +436,7 @@ def test_blocked_encodings() -> None:
         ),
     ):
         assert bases(encoding.linear(shape)) == found
-    assert refusal(BLOCKED.linear, (8,)) == "the tile has 1 dimensions and the encoding 2; must be equal"
+    assert refusal(BLOCKED.linear, (8,)) == "the tile has 1 dimensions and the encoding 2; they must be equal"
     assert refusal(BLOCKED.linear, (8, 12)) == "the sizes of a Triton tile must be powers of two, got 12"
     assert refusal(BLOCKED.linear, (0, 8)) == "shape[0] = 0; must be 1 to 4611686018427387904"
 

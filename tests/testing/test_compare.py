@@ -75,7 +75,7 @@ REFUSED: list[Refusal] = [
     ("no bytes", lambda: helpers.assert_same_bytes([1], [256]), InvalidValueError, "expected holds 256 to 256"),
     ("ragged", lambda: helpers.assert_same_bytes([[1], [1, 2]], [1]), InvalidTypeError, "found must be integers"),
     ("sizes", lambda: helpers.shapes(3), InvalidTypeError, "sizes must be a sequence of integers"),
-    ("no sizes", lambda: helpers.shapes(()), InvalidValueError, "must have a size to choose"),
+    ("no sizes", lambda: helpers.shapes(()), InvalidValueError, "must have at least one size"),
     ("large sizes", lambda: helpers.layouts(sizes=(2**40,)), InvalidValueError, "sizes[0] = 1099511627776; must be 0"),
     ("rank", lambda: helpers.injective_layouts(max_rank=0), InvalidValueError, "max_rank = 0; must be 1 to 8"),
     ("depth", lambda: helpers.shapes(depth=None), InvalidTypeError, "depth must be an integer"),

@@ -215,7 +215,7 @@ def convert_layout_tv(
     first, second = _table(source, "source", kind), _table(destination, "destination", kind)
     if first.shape[0] != second.shape[0]:
         raise InvalidValueError(
-            f"the source has {first.shape[0]} threads and the destination {second.shape[0]}; must be equal"
+            f"the source has {first.shape[0]} threads and the destination {second.shape[0]}; they must be equal"
         )
     _expect_elements(first, second)
     warps = -(-first.shape[0] // LANES)

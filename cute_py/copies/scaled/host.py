@@ -421,7 +421,7 @@ def _into_scaled(
     made = _to_format(source, form, fill, requantize, destination.tensor_scale)
     if made.shape != destination.shape:
         raise InvalidValueError(
-            f"the source has the shape {made.shape} and the destination {destination.shape}; must be equal"
+            f"the source has the shape {made.shape} and the destination {destination.shape}; they must be equal"
         )
     _expect_tensor_scale(made, destination)
     destination.data.view(np.uint8)[...] = made.data.view(np.uint8)
@@ -443,7 +443,7 @@ def _expect_tensor_scale(made: ScaledTensor, destination: ScaledTensor) -> None:
     if destination.tensor_scale is None or np.float32(made.tensor_scale) != np.float32(destination.tensor_scale):
         raise InvalidValueError(
             f"the source has the tensor scale {made.tensor_scale} and the destination "
-            f"{destination.tensor_scale}; must be equal",
+            f"{destination.tensor_scale}; they must be equal",
             hint="copy(source, format) makes a ScaledTensor with its own tensor scale",
         ).of_rule("tensor_scale")
 
@@ -517,7 +517,7 @@ def _into_array(
     if into_rows is None:
         if values.shape != destination.shape:
             raise InvalidValueError(
-                f"the source has the shape {values.shape} and the destination {destination.shape}; must be equal"
+                f"the source has the shape {values.shape} and the destination {destination.shape}; they must be equal"
             )
         written: Any = ...
     else:

@@ -313,7 +313,9 @@ def _quantised_work(
     for one, (form_side, _, _) in zip(outputs, made, strict=True):
         wanted = (one.shape[0] if index.into else count, width)
         if one.shape != wanted:
-            raise InvalidValueError(f"the source has the shape {wanted} and the destination {one.shape}; must be equal")
+            raise InvalidValueError(
+                f"the source has the shape {wanted} and the destination {one.shape}; they must be equal"
+            )
         if one.format.tensor_scale and one.tensor_scale is None:
             raise refused(
                 "a format with an unknown tensor scale",
@@ -330,7 +332,7 @@ def _quantised_work(
 def _of_widths(index: RowIndex, indices: Mapping[str, ArrayView]) -> RowIndex:
     widths = {INDEX_TYPES[view.dtype.name] for view in indices.values()}
     if len(widths) > 1:
-        raise InvalidTypeError("rows and into_rows have different element types; must be equal")
+        raise InvalidTypeError("rows and into_rows have different element types; the types must be equal")
     return replace(index, width=widths.pop() if widths else 8)
 
 
@@ -345,7 +347,9 @@ def _array_work(
     by_rows = rows is not None or into_rows is not None or pages is not None
     if not by_rows:
         if a.shape != b.shape:
-            raise InvalidValueError(f"the source has the shape {a.shape} and the destination {b.shape}; must be equal")
+            raise InvalidValueError(
+                f"the source has the shape {a.shape} and the destination {b.shape}; they must be equal"
+            )
         first, second = matrix(a, "source", kind_of(a.dtype)), matrix(b, "destination", kind_of(b.dtype))
         shape = (first.along, first.lines) if first.by_columns else (first.lines, first.along)
         launch = plan_scaled(first, [second], shape)
@@ -423,11 +427,13 @@ def _from_scaled(
     if isinstance(to, ScaledTensor):
         other, there, its = scaled_side(to, None if rows is not None else fill, "destination")
         if to.shape != (M, K):
-            raise InvalidValueError(f"the source has the shape {(M, K)} and the destination {to.shape}; must be equal")
+            raise InvalidValueError(
+                f"the source has the shape {(M, K)} and the destination {to.shape}; they must be equal"
+            )
         if source.tensor_scale != to.tensor_scale:
             raise InvalidValueError(
                 f"the source has the tensor scale {source.tensor_scale} and the destination {to.tensor_scale}; "
-                "must be equal"
+                "they must be equal"
             ).of_rule("tensor_scale")
         launch = plan_scaled(side, [other], (M, K), _of_widths(index, indices))
         _refuse_overlaps([data, scales, *indices.values()], [there, its])
@@ -438,7 +444,9 @@ def _from_scaled(
         )
     b = memory_view(_expect_array(to, "destination"))
     if b.shape != source.shape:
-        raise InvalidValueError(f"the source has the shape {source.shape} and the destination {b.shape}; must be equal")
+        raise InvalidValueError(
+            f"the source has the shape {source.shape} and the destination {b.shape}; they must be equal"
+        )
     second = matrix(b, "destination", kind_of(as_dtype(b.dtype)))
     launch = plan_scaled(side, [second], (M, K))
     _refuse_overlaps([data, scales], [b])

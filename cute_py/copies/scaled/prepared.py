@@ -180,7 +180,7 @@ def copy_by_device(
         if results[0].format.tensor_scale and results[0].tensor_scale is None:
             if len(results) != 1 or options.get("rows") is not None:
                 raise refused(
-                    "several outputs, or rows, with an unknown tensor scale",
+                    "several outputs or selected rows if the tensor scale is unknown",
                     "a destination ScaledTensor(..., tensor_scale=)",
                 )
             first, options["gain"] = _with_tensor_scale(source, results[0], stream_handle(stream))

@@ -2,8 +2,8 @@
 
 The ISA does not define which thread holds which element of a fragment. A program can therefore only load fragments,
 store them, and treat all elements alike. Here, if a lane holds p elements, its element i is the element lane * p + i of
-the matrix in row-major order. A fragment that can hold more elements than the matrix has repeats them. Products are
-summed as in mma.sync, except that tf32 sums two halves of k, one after the other (measured on an H200,
+the matrix in row-major order. If a fragment has room for more elements than the matrix, the elements repeat. Products
+are summed as in mma.sync, except that tf32 sums two halves of k, one after the other (measured on an H200,
 tests/oracle/data/h200_wmma.npz).
 Source: PTX ISA 9.0, wmma.load, wmma.store, wmma.mma.
 """

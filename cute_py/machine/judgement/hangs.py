@@ -1,7 +1,7 @@
 """Causes of a hang: the waiting threads, what they wait for, what is missing, and which threads could provide it.
 
-Every wait is described by a `Stuck`: the threads, what they wait for, the cause, and the missing threads, which could
-end the wait. If the missing threads wait too, the wait is a consequence. If no thread can end the wait, the wait is a
+A `Stuck` describes every wait: the threads, what they wait for, the cause, and the missing threads that could
+end it. If the missing threads wait too, the wait is a consequence. If no thread can end the wait, the wait is a
 root cause and becomes a finding. If all waits are consequences of each other, they form a cycle, and the report shows
 all of them.
 
@@ -60,7 +60,7 @@ class Stuck:
 
 
 class Whereabouts:
-    """The wait where each thread is, or whether the thread has exited."""
+    """The position of each thread: the wait that blocks it, or its exit."""
 
     def __init__(self, m: Host) -> None:
         self.m = m

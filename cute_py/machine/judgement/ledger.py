@@ -181,7 +181,7 @@ class Ledger(Observer):
             finding(rule, text, code.instructions[at], files=code.files, source=source, severity=severity, facts=said)
         )
 
-    # ---- lives -------------------------------------------------------------------------------------------------------
+    # ---- lives of barriers -------------------------------------------------------------------------------------------
 
     def began(self, m: Host) -> None:
         """Reset the state when CTAs begin to run together."""

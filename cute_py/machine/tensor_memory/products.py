@@ -166,7 +166,7 @@ def check_places(product: Product) -> None:
         if column >= COLUMNS:
             raise TmemError(f"{what} begins in column {column}; tensor memory has {COLUMNS}")
     if product.a_in_tmem and split_address(product.a)[0] != split_address(product.d)[0]:
-        raise TmemError("A and D are in different halves of the lanes; must be in the same half")
+        raise TmemError("A and D must be in the same half of the lanes, but are in different halves")
 
 
 # ---- operands --------------------------------------------------------------------------------------------------------
@@ -341,7 +341,7 @@ def _scales(product: Product, memory: CtaMemory, operand: str, rows: int) -> Arr
         raise TmemError(f"the scales of {operand} are in columns {column}..{last}; must be below {COLUMNS}")
     codes = memory.cells.view(np.uint8).reshape(LANES, -1)[lanes, 4 * column + first + places]
     if (codes != codes[:, :1]).any():
-        text = f"the scales of {operand} differ between groups of 32 lanes; must be equal"
+        text = f"the scales of {operand} differ between groups of 32 lanes; they must be equal"
         raise TmemError(text, {"columns": f"{column}..{column + count - 1}"})
     codes = codes[:, 0]
     return numbers_of_codes(codes, product.descriptor.scale_type or "ue8m0")

@@ -107,7 +107,7 @@ class UmmaOperands:
         object.__setattr__(self, "d", expect_integer(self.d, "the address of D", 0, (1 << 32) - 1))
         pair = expect_integers(self.scales, "an address of scale factors", 0, (1 << 32) - 1)
         if len(pair) != 2:
-            raise TmemError(f"{len(pair)} addresses of scale factors; must be two, of A and of B")
+            raise TmemError(f"scales has {len(pair)} addresses; must have two, those of the factors of A and of B")
         object.__setattr__(self, "scales", (pair[0], pair[1]))
         allowed = VECTORS.get(self.kind, (0,))
         vector = allowed[0] if self.scale_vec is None else self.scale_vec

@@ -147,7 +147,8 @@ def request_of_array(
     axes = len(sizes) if given_steps is None else len(given_steps)
     if not len(sizes) == len(edges) == axes or not 1 <= axes <= MAX_AXES:
         raise InvalidValueError(
-            f"shape has {len(sizes)} axes, box {len(edges)}, strides {axes}; must be equal, and 1 to {MAX_AXES}"
+            f"shape has {len(sizes)} axes, box {len(edges)}, strides {axes}; the three numbers must be equal, and 1 to "
+            f"{MAX_AXES}"
         )
     unknown = [name for name in options if name not in TensorMapTiled.FIELDS]
     if unknown:

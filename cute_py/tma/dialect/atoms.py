@@ -257,7 +257,7 @@ class NonExecTmaAtom:
         for number in start:
             expect_having(number, ("__add__", "__mul__", "__neg__"), "a coordinate of a tile's start")
             if getattr(number, "shape", ()):
-                raise wrong_type("a coordinate of a tile's start must be a number", number)
+                raise wrong_type("a coordinate of a tile's start must be a single number", number)
         request = self.request if isinstance(self.traits, Im2colAtom) else None
         first = start
         if isinstance(request, (TensorMapIm2col, TensorMapIm2colWide)) and part[1]:

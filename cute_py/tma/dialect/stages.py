@@ -133,7 +133,7 @@ class Names:
 
     @property
     def inner_list(self) -> str:
-        """The coordinates innermost first, as from stage 4 on: `[%bk, %bm]`."""
+        """The coordinates, innermost first, as stages 4 and later list them: `[%bk, %bm]`."""
         return f"[{_list(self.inner)}]"
 
 

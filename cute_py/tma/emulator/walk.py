@@ -138,7 +138,7 @@ def _step(geometry: Geometry, index: int, start: Integers, count: Integers) -> t
     """
     mode = geometry.spatial[index]
     step, low, high = geometry.steps[mode], *bounding_box(geometry, index)
-    ahead = (high - start) // step + 1  # coordinates left in the first pass
+    ahead = (high - start) // step + 1  # coordinates that remain in the first pass
     again = max((high - low) // step + 1, 1)  # coordinates of each later pass
     beyond = count - ahead
     wrapped = beyond >= 0

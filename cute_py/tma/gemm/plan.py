@@ -316,7 +316,8 @@ def _check_tensors(mma: TiledMma, atoms: dict[str, TmaAtom]) -> Iterator[Diagnos
         if extents[first][mode] != extents[second][mode]:
             yield Diagnostic(
                 "extents",
-                text=f"{mode} is {extents[first][mode]} in {first}, {extents[second][mode]} in {second}; must be equal",
+                text=f"{mode} is {extents[first][mode]} in {first}, but {extents[second][mode]} in {second}; "
+                "they must be equal",
             )
     (rows, depth), (columns, depth_b) = _tile(atoms["A"]), _tile(atoms["B"])
     m, n, k = mma.tile_shape()

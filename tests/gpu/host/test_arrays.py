@@ -169,7 +169,7 @@ PAIRS = [
         view((8, 8)),
         view((8, 8), FAR, "int32"),
         InvalidValueError,
-        "the source has elements of type float32, the destination int32; must be equal",
+        "the source has elements of type float32, the destination int32; they must be equal",
     ),
     (
         view((8, 8)),

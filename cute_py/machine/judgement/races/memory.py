@@ -249,7 +249,7 @@ class MemoryJudge(Observer):
         if shadow is self.shared and not shadow.writes[at].all():
             self._never_written(f, site, at, shadow.writes[at], count)
         self._overwrite(f, site, shadow, at, keys, offsets, count, None)
-        if site.number in self.narrow and len(f.parts) > 1:  # threads of other CTAs in this very instruction
+        if site.number in self.narrow and len(f.parts) > 1:  # threads of other CTAs in the same instruction
             self._scopes(f, site, shadow, at, shadow.writes[at], keys)
 
     def _overwrite(
