@@ -221,7 +221,9 @@ def _checked(path: str, array: Array, dtype: str | None) -> Array:
         array = array.view(wanted.numpy)
     elif array.dtype.type.__name__ == "void":
         example = "float8_e4m3fn" if width == 1 else "bf16"
-        raise FileFormatError(f"{path}: elements have no type ({array.dtype}); pass their type, such as --dtype {example}")
+        raise FileFormatError(
+            f"{path}: elements have no type ({array.dtype}); pass their type, such as --dtype {example}"
+        )
     try:
         as_dtype(array.dtype)
     except Exception:
