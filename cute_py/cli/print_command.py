@@ -31,7 +31,9 @@ def register(p: argparse.ArgumentParser) -> None:
     )
     p.add_argument("text", help="the text that CuTe printed, or - for standard input")
     p.add_argument("--latex", action="store_true", help="print a TikZ picture of a layout")
-    p.add_argument("--explain", action="store_true", help="explain it instead of printing its elements")
+    p.add_argument(
+        "--explain", action="store_true", help="explain the layout or tensor instead of printing its elements"
+    )
     json_option(p, run)
 
 

@@ -175,7 +175,7 @@ def _holders(layout: Layout | Tensor, rows: int, columns: int, beyond: bool = Fa
     plane = plane_of(layout)
     threads, values = plane.down, plane.across
     if max(threads.size, 1) * max(values.size, 1) > MOST_PAIRS:
-        raise InvalidValueError(f"{threads.size} threads x {values.size} values; must be at most {MOST_PAIRS} pairs")
+        raise InvalidValueError(f"the layout has {threads.size} x {values.size} pairs; must have at most {MOST_PAIRS}")
     holders: dict[tuple[int, int], list[tuple[int, int]]] = {}
     of = plane.value
     for value in range(values.size):

@@ -151,7 +151,7 @@ def _dense(name: str, kinds: str, last: Operand, targets: Targets) -> Instructio
             forbid("kind::f8f6f4 has no input scale", given=("input_scale",), kind="kind::f8f6f4"),
             needs(Targets.TMEM_INPUT_SCALE, given=("input_scale",)),
             forbid(
-                "a sparse kind::i8 takes either disabled lanes or a last number, not both",
+                "a sparse kind::i8 takes either disabled lanes or a number as its last operand, not both",
                 given=("disabled_lanes", "last"),
                 sparse="sp",
             ),

@@ -37,7 +37,7 @@ _STRATEGIES = (
 __all__ = ["assert_same_bytes", "assert_same_function"]
 
 
-if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
+if not TYPE_CHECKING:  # type checkers then report misspelled names
 
     def __getattr__(name):
         """Look up a strategy; the first use imports hypothesis."""

@@ -87,7 +87,7 @@ def assert_same_bytes(
     """
     a, b = _memory(found, "found"), _memory(expected, "expected")
     if len(a) != len(b):
-        raise AssertionError(f"{len(a)} bytes, expected {len(b)}")
+        raise AssertionError(f"found has {len(a)} bytes, but expected has {len(b)}")
     first = byte_difference(a, b)
     if first is not None and descriptor is not None:
         raise AssertionError(str(Trace(descriptor, coords, smem_offsets).first_difference(a, b)))

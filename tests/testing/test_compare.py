@@ -56,7 +56,7 @@ def test_the_first_wrong_byte_is_named() -> None:
         helpers.assert_same_bytes(wrong, tile.smem, atom.descriptor, tile.coords)
     with pytest.raises(AssertionError, match=r"byte 70: .*1 differ"):
         helpers.assert_same_bytes(wrong, tile.smem)
-    with pytest.raises(AssertionError, match="2047 bytes, expected 2048"):
+    with pytest.raises(AssertionError, match="found has 2047 bytes, but expected has 2048"):
         helpers.assert_same_bytes(wrong[:-1], tile.smem)
 
 

@@ -89,7 +89,7 @@ def copy_listed(
     if not 1 <= len(places) <= MAX_LISTED:
         raise InvalidValueError(f"{len(places)} instructions in a tile; must be 1 to {MAX_LISTED}")
     if any(place % 128 or not 0 <= place < max(window_bytes, 1) for place in places):
-        raise InvalidValueError(f"places {places}; must be multiples of 128 in a window of {window_bytes} bytes")
+        raise InvalidValueError(f"places = {places}; must be multiples of 128 in a window of {window_bytes} bytes")
     size, most = len(places) * box_bytes, MAX_TRANSACTION_BYTES
     if size > most:
         raise InvalidValueError(f"tile = {size} bytes; a barrier counts at most {most}")

@@ -37,7 +37,7 @@ class TileWalk:
         if min(self.counts) < 1 or min(self.steps) < 1:
             raise InvalidValueError(f"counts {self.counts} and steps {self.steps} must be at least 1")
         if self.tiles >= 2**31:
-            raise InvalidValueError(f"{self.tiles} tiles; must be below 2**31, the size of a grid")
+            raise InvalidValueError(f"the walk has {self.tiles} tiles; must have fewer than 2**31, the size of a grid")
 
     @property
     def tiles(self) -> int:

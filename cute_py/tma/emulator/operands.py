@@ -289,7 +289,7 @@ def destinations(smem: SharedMemory, multicast_mask: int | None) -> list[SharedM
         raise InvalidValueError(f"multicast mask = 0x{mask:x}; must be 1 to 0x{every:x}")
     ranks = [i for i in range(MAX_CTAS) if mask >> i & 1]
     if ranks[-1] >= len(smem.peers):
-        raise InvalidValueError(f"multicast mask names CTA {ranks[-1]}; the cluster has {len(smem.peers)}")
+        raise InvalidValueError(f"the multicast mask names CTA {ranks[-1]}, but the cluster has {len(smem.peers)} CTAs")
     return [smem.peers[i] for i in ranks]
 
 

@@ -306,7 +306,7 @@ class Trace:
         base = expect_integer(base, "base", 0, ADDRESS_LIMIT - 1, "bytes")
         found, expected = (as_bytes(b, name, writable=False) for b, name in ((found, "found"), (expected, "expected")))
         if len(found) != len(expected):
-            raise InvalidValueError(f"{len(found)} and {len(expected)} bytes; they must be equal")
+            raise InvalidValueError(f"found has {len(found)} bytes, but expected has {len(expected)}")
         first = byte_difference(found, expected)
         if first is None:
             return None

@@ -237,7 +237,7 @@ REFUSED = [
     (lambda: copy_groups((16,), 16, stages=9), "stages = 9, split = 1; stages must be 1 to 8, split at least 1"),
     (lambda: copy_listed(0, (0,), 16, 16), "rank = 0; must be 1 to 5"),
     (lambda: copy_listed(1, (), 16, 16), "0 instructions in a tile; must be 1 to 4096"),
-    (lambda: copy_listed(1, (64,), 16, 256), "places (64,); must be multiples of 128 in a window of 256 bytes"),
+    (lambda: copy_listed(1, (64,), 16, 256), "places = (64,); must be multiples of 128 in a window of 256 bytes"),
     (
         lambda: copy_listed(1, (0, 0), 2**19, 2**19),
         "tile = 1048576 bytes; a barrier counts at most 1048575",

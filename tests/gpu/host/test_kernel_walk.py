@@ -58,7 +58,10 @@ def test_cover_reaches_the_end_and_not_beyond() -> None:
         (lambda: TileWalk((), ()), "counts (), steps (), order () must have the same rank"),
         (lambda: TileWalk((2, 2), (1, 1), (0, 0)), "counts (2, 2), steps (1, 1), order (0, 0) must have the same rank"),
         (lambda: TileWalk((0,), (1,)), "counts (0,) and steps (1,) must be at least 1"),
-        (lambda: TileWalk((2**31,), (1,)), "2147483648 tiles; must be below 2**31, the size of a grid"),
+        (
+            lambda: TileWalk((2**31,), (1,)),
+            "the walk has 2147483648 tiles; must have fewer than 2**31, the size of a grid",
+        ),
     ],
 )
 def test_refusals_in_words(walk: object, words: str) -> None:
