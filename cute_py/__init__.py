@@ -149,7 +149,7 @@ def unload_ipython_extension(shell: "InteractiveShell") -> None:
     _unregister(shell)
 
 
-if not typing.TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
+if not typing.TYPE_CHECKING:  # type checkers then report misspelled names
 
     def __getattr__(name):
         if name in _ON_FIRST_USE:

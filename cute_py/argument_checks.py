@@ -421,7 +421,7 @@ def expect_function(value: Kind, what: str, arguments: int | None = None) -> Kin
     if arguments is not None:
         try:
             signature = inspect.signature(value)
-        except (ValueError, TypeError):  # built-in functions may have none, or an object one of its own making
+        except (ValueError, TypeError):  # a built-in may have no signature; an object may make up one
             return value
         try:
             signature.bind(*range(arguments))
@@ -559,7 +559,7 @@ def _kept(hint: Any) -> frozenset[type]:
     an integer is checked."""
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         kinds = frozenset[type]().union(*map(_kept, typing.get_args(hint)))
-        return frozenset([kind for kind in kinds if not issubclass(kind, int)])  # which a union with int makes an int
+        return frozenset([kind for kind in kinds if not issubclass(kind, int)])  # the check converts these
     return frozenset([hint]) if isinstance(hint, type) and hint is not int else frozenset()
 
 
@@ -602,7 +602,7 @@ def _plain_integer(value: Any, what: str) -> Any:
 
 def _any_check(checks: tuple[Check, ...], names: str, optional: bool) -> Check:
     def check(value: Kind, what: str) -> Kind:
-        if value is None and optional:  # without the text of an error for each kind that it is not
+        if value is None and optional:  # checked first, so that no error text is made
             return value
         for one in checks:
             try:
@@ -622,7 +622,7 @@ def _tuple_check(checks: tuple[Check, ...], many: bool) -> Check:
         each = checks * len(items) if many else checks
         try:
             checked = [one(item, "") for one, item in zip(each, items, strict=True)]
-        except CuteError:  # once more, with the place in the text
+        except CuteError:  # check again, with the index in the error message
             before, after = _around_index(what)
             checked = [one(item, f"{before}{i}{after}") for i, (one, item) in enumerate(zip(each, items, strict=True))]
         same = all(map(operator.is_, checked, items))
@@ -660,7 +660,7 @@ class NamedEnumType(enum.EnumType):
     def __getitem__(cls: type[Kind], name: str) -> Kind:
         try:
             return cls._member_map_[name]  # type: ignore[attr-defined, no-any-return]
-        except (KeyError, TypeError):  # TypeError: of what has no hash
+        except (KeyError, TypeError):  # TypeError: the value is not hashable
             raise unknown_member(cls, name) from None  # type: ignore[arg-type]
 
 

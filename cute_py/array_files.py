@@ -123,7 +123,7 @@ def _reason(error: Exception) -> str:
     """One short line that explains why the library that read a file raised `error`."""
     lines = str(error).splitlines()
     text = lines[0] if lines else ""
-    if "malformed node" in text:  # a Python expression, as Python's parser puts it
+    if "malformed node" in text:  # the message of Python's parser for a Python expression
         return "its header is malformed"
     if isinstance(error, MemoryError):
         return "its header asks for more memory than is available"
@@ -248,8 +248,8 @@ def write_array(path: str, array: Array, key: str = "tensor") -> str:
     def fill(file: IO[bytes]) -> None:
         if suffix == ".npy":
             np.save(file, array)
-        elif suffix == ".npz":  # by hand, as np.savez takes names such as 'file' for its own arguments
-            import zipfile  # loads five packers: other suffixes need none
+        elif suffix == ".npz":  # np.savez would take a name such as 'file' as an argument
+            import zipfile  # imported here, because it loads five compression modules
 
             with zipfile.ZipFile(file, "w") as archive, archive.open(f"{key}.npy", "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, array, allow_pickle=False)

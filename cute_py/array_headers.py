@@ -32,7 +32,7 @@ def npy_header(start: bytes) -> tuple[tuple[int, ...], numpy.dtype[numpy.generic
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        shape, _, dtype = read(file)  # version 3 differs in the letters of field names alone
+        shape, _, dtype = read(file)  # version 3 differs only in the encoding of field names
     return shape, dtype, file.tell()
 
 
@@ -82,7 +82,7 @@ def truncated(path: str) -> str | None:
             start = file.read(HEADER_BYTES)
             if not start:
                 return "the file is empty"
-            if start[:4] == b"PK\3\4":  # an archive ends with its directory, and that with a comment of up to 64 KiB
+            if start[:4] == b"PK\3\4":  # its directory is at the end, before a comment of up to 64 KiB
                 file.seek(max(size - (1 << 16) - 22, 0))
                 end = file.read()
                 whole = len(end) - end.rfind(b"PK\5\6") >= 22 and b"PK\5\6" in end

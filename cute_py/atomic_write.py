@@ -54,7 +54,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[I
     if reason is not None:
         raise FileFormatError(f"{shown or '(empty name)'}: can't be written: {reason}")
     target = os.path.realpath(path)
-    import tempfile  # most commands write none
+    import tempfile  # imported here, because most commands write no file
 
     temporary = ""
     try:

@@ -59,7 +59,7 @@ def unregister(shell: Any) -> None:
     """Undo `register`."""
     formatter = shell.display_formatter.formatters[FORMAT]
     for module, name in SHOWN:
-        while formatter.pop(f"{module}.{name}", None) is not None:  # IPython keeps a name, and a class once seen.
+        while formatter.pop(f"{module}.{name}", None) is not None:  # stored by name, and by class once seen
             pass
 
 

@@ -30,7 +30,7 @@ class LazyModule(ModuleType):
         self._feature = feature
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # asked by tools that look for modules; this one is not loaded for them
+        if name.startswith("__"):  # tools that inspect modules must not import this one
             raise AttributeError(name)
         package = imported(self.__name__, self._feature, self.__name__, f"pip install {self.__name__}")
         value = getattr(package, name)

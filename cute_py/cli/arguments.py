@@ -186,7 +186,7 @@ def file_of(argument: str) -> Iterator[str]:
     if argument != STANDARD_INPUT:
         yield argument
         return
-    import tempfile  # most commands read no file from standard input
+    import tempfile  # imported here, because most commands do not need it
 
     with tempfile.TemporaryDirectory() as folder:
         name = _copied(folder)
@@ -201,7 +201,7 @@ def _copied(folder: str) -> str:
     """Copy standard input to a file in a folder, and return the name of the file.
 
     If the input begins with neither a magic number nor the length of a .safetensors header, it is not a file of
-    tensors. Then only its beginning is copied, which is enough for the error message.
+    tensors. In that case, only its beginning is copied, which is enough for the error message.
     """
     head = standard_bytes(HEAD_BYTES)
     if not head:

@@ -200,12 +200,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _report_error("cute-py: error: standard output is closed")
         return 2
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a file name may have characters that it can't show
+        sys.stdout.reconfigure(errors="backslashreplace")  # the encoding may lack characters of a file name
     try:
         try:
             return _main(arguments)
         finally:
-            sys.stdout.flush()  # here, because at the end of the process no status can be returned
+            sys.stdout.flush()  # an error at exit could no longer set the status
     except BrokenPipeError:
         _silence_output()
         return 141
@@ -244,7 +244,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        if error.filename is None:  # an error of standard output; the error of a file has its name
+        if error.filename is None:  # standard output failed; errors of files have a name
             _silence_output()
         place = f"{error.filename}: " if error.filename is not None else ""
         return _refuse(options, f"error: {place}{system_reason(error)}")

@@ -107,7 +107,7 @@ def work(answer: str, seconds: float) -> None:
     _limit_memory()
     module, _, name = answer.partition(":")
     function: Answer = getattr(importlib.import_module(module), name)
-    gc.freeze()  # what the imports have made stays: no collection within an answer searches it
+    gc.freeze()  # keep garbage collections from scanning the objects of the imports
     out.write(b"ready\n")
     out.flush()
     with open(os.devnull, "w") as nowhere:
@@ -134,7 +134,7 @@ class Worker:
         pipe, null = subprocess.PIPE, subprocess.DEVNULL
         command = [sys.executable, "-P", "-c", _START]  # -P: nothing is imported from the current folder
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null)
-        if self._process.stdin is None or self._process.stdout is None:  # never: both are pipes
+        if self._process.stdin is None or self._process.stdout is None:  # for type checkers: both are pipes
             raise DeviceError("a worker process has no pipes")
         self._in, self._out = self._process.stdin, self._process.stdout
         self._seconds = seconds

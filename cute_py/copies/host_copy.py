@@ -124,7 +124,7 @@ def _strided(refinement: Refinement, element: int, source: int, destination: int
     if min(rows, columns) < BLOCKED:
         b[...] = a
         return
-    # The side that is walked across its lines reads each line many times, so a block has only as many as a cache holds.
+    # The side that is walked across its lines reads each line many times, so the lines of a block must fit in a cache.
     a, b = (np.moveaxis(v, across, -2) for v in (a, b))
     for outer in itertools.product(*(range(n) for n in a.shape[:-2])):
         one, other = a[outer], b[outer]

@@ -362,7 +362,7 @@ def side_bounds(refinement: Refinement, which: int) -> tuple[int, int]:
         return low, high
     block = 1 << max(swizzle.yyy_mask, swizzle.zzz_mask).bit_length()
     if refinement.count == high - low + 1 and low % block == 0 and (high + 1) % block == 0:
-        return low, high  # whole blocks, every offset
+        return low, high  # the offsets fill whole blocks of the swizzle
     if refinement.count > LISTED:
         return low // block * block, high // block * block + block - 1
     offsets = side_offsets(refinement, which)

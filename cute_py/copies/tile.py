@@ -309,7 +309,7 @@ def _with_rows(shape: TileShape, pad: int, skew: int = 0, congruent: int = WORD)
 def _finished(shape: TileShape, pitches: Sequence[int], swizzle: Swizzle, skew: int) -> BlockTile:
     """Return the tile with these pitches, and with the widest accesses to shared memory that they permit."""
     element = shape.element
-    grain = 1 << swizzle.base  # also 16 bytes without a swizzle
+    grain = 1 << swizzle.base  # 16 bytes even without a swizzle
     apart = [*(pitches[m] for m in shape.orders[0][shape.runs[0] :]), skew]
     piece = shape.vectors[0]
     while not shape.shifts[0] and piece > element and (piece > grain or any(p % piece for p in apart)):

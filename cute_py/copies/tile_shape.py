@@ -434,7 +434,7 @@ def tile_shapes(
     words: list[list[tuple[bool, int]]] = []
     for i, width in enumerate(found):
         shifted = width < WORD and runs[i] > 0 and chosen.run_bytes(i, element) >= 32 and plain[i]
-        if shifted and i == 1:  # the widest, usually the best, comes first, so others are dropped uncounted
+        if shifted and i == 1:  # widest first: usually the best, it ends the count of others early
             cheap = width < 4, max(width, 4)
             others = [(True, word) for word in (WORD, 8, 4) if word > max(width, element)]
             words.append([*(other for other in others if other != cheap), cheap])

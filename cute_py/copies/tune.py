@@ -55,7 +55,7 @@ def tuned_copy(
     Copies that have only one kernel (transposing, realigning) are prepared without a search.
 
     Raises:
-        as `prepare_copy`.
+        the errors of `prepare_copy`.
     """
     a, b = array_view(source), array_view(destination)
     device = as_device(device, common_device({"source": a.device, "destination": b.device}))

@@ -41,7 +41,7 @@ _ENDED = {
     )
 }
 
-if not typing.TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
+if not typing.TYPE_CHECKING:  # type checkers then report misspelled names
     _find_ended = renamed(__name__, {}, _ENDED, stacklevel=3)
 
     def __getattr__(name):

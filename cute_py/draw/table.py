@@ -175,7 +175,7 @@ def shown_around(count: int, limit: int, wanted: Sequence[int]) -> list[int | No
     if count <= limit:
         return list(range(count))
     ends = {*range(min(TAIL, count)), *range(max(count - TAIL, 0), count)}
-    room = max(limit - len(ends) - 4, 1)  # The gaps, at most: between three groups and the ends.
+    room = max(limit - len(ends) - 4, 1)  # 4: the largest number of gaps, between three groups and the ends
     picked: set[int] = set()
     for index in [*dict.fromkeys(wanted), *(i + d for d in (1, -1, 2, -2) for i in dict.fromkeys(wanted))]:
         if 0 <= index < count and index not in ends and len(picked) < room:

@@ -385,7 +385,7 @@ def read_compiler(text: str) -> list[Reading]:
 
 
 def _run_first(calls: Sequence[_Call]) -> Outcome | None:
-    """Run the first operation that can be run: the function that users call, before its steps."""
+    """Run the first operation that can be run; the function that users call comes before its steps."""
     known = [call for call in calls if call.name in _RUNS]
     outcomes = (_RUNS[call.name](call) for call in sorted(known, key=lambda call: call.name == "composition_impl"))
     return next((made for made in outcomes if made is not None), None)

@@ -56,8 +56,8 @@ def known_number(value: Parsed | Leaf | None) -> int | None:
 
 
 def layout_facts(layout: Layout, whole: ComposedLayout | None = None) -> list[str]:
-    """Facts about a plain layout: its size, its offsets, shared offsets, gaps, and the coalesced form. For a layout of
-    coordinates, only the sizes.
+    """Facts about a plain layout: its size, its offsets, shared offsets, gaps, and the coalesced form; for a layout of
+    coordinates, only its sizes.
 
     whole: the layout that contains this one and determines the offsets.
     """
@@ -260,8 +260,10 @@ def _printed_line(line: str, begin: int, read: int) -> _Print | None:
 
 
 def _label_of(before: str, named: bool) -> str:
-    """The label of a print, from the text before it. `named`: the line has another print before, so that only a name
-    is a label."""
+    """The label of a print, from the text before it.
+
+    named: whether the line has an earlier print; only a name is then a label.
+    """
     if not named:
         label = before.strip(" \t%#/<!-`").rstrip(":=").strip()
         return label if re.search("[A-Za-z]", label) else ""
@@ -519,7 +521,7 @@ def _torch(text: str) -> Iterator[Reading]:
             continue
         named = TYPE_NAME.search(text)
         found = _array_reading(match.span(), shape, stride, lines, named[1] if named else "")
-        of_map = re.match(r"\s{0,9},?\s{0,9}block_shape", text[match.end() : match.end() + 40])  # the box decides too
+        of_map = re.match(r"\s{0,9},?\s{0,9}block_shape", text[match.end() : match.end() + 40])  # its box matters too
         yield replace(found, judged=False) if of_map else found
 
 

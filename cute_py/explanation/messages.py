@@ -97,7 +97,7 @@ def _context(text: str, match: re.Match[str]) -> list[str]:
     """Lines with the message, and with the shape, strides and block shape of the descriptor that the text mentions."""
     begin = text.rfind("\n", 0, match.start()) + 1
     end = text.find("\n", match.end())
-    message = " ".join(text[begin : end if end >= 0 else len(text)].split())  # its layouts were read and blanked
+    message = " ".join(text[begin : end if end >= 0 else len(text)].split())  # blanks replace its layouts
     lines = [f"message: {message[:300]}"]
     for name in ("shape", "strides", "block_shape"):
         if given := re.search(rf"\b{name}=(\[[^\]\n]{{0,80}}\])", text):

@@ -307,7 +307,7 @@ def _check_zero_scales(whole: ScaledTensor) -> list[Diagnostic]:
 
 
 def _check_elements(whole: ScaledTensor) -> list[Diagnostic]:
-    """Find NaN elements, also in the padding."""
+    """Find NaN elements, including those in the padding."""
     kind = whole.format.number
     if kind.nan is None:
         return []

@@ -456,7 +456,7 @@ class Rounding:
     def _buffers(self, count: int) -> list[NDArray[Any]]:
         if not self.buffers or len(self.buffers[0]) < count:
             made = [np.empty(count, self.unsigned) for _ in range(3)]
-            made.append(np.full(count, self.first, self.unsigned))  # the maximum of two arrays is the faster loop
+            made.append(np.full(count, self.first, self.unsigned))  # np.maximum with a scalar is slower
             made += [np.empty(count, np.uint8 if self.row.bits <= 8 else np.uint16) for _ in range(2)]
             made.append(np.empty(count, bool))
             self.buffers = made
@@ -473,7 +473,7 @@ class Rounding:
         np.bitwise_and(bits, self.no_sign, out=size_of)
         peak = int(size_of.max(initial=0))
         if peak <= self.largest:
-            capped, total = size_of, size_of  # a buffer less in the cache
+            capped, total = size_of, size_of  # uses one buffer less
         else:
             capped = size_of if peak <= self.top else np.minimum(size_of, self.unsigned(self.top))
         if self.same_exponent:

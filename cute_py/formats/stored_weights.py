@@ -436,7 +436,7 @@ def _orphan(name: str, tensors: Mapping[str, TensorRow]) -> list[Diagnostic]:
         text = (
             f"{name} ({scale.dtype}, {scale.shape}) and {data} ({have.dtype}, {have.shape}) match no known convention"
         )
-        known = weight.endswith("weight")  # of other pairs it is not sure that one scales the other
+        known = weight.endswith("weight")  # in other pairs, it is uncertain that one scales the other
         return [Diagnostic("weight-tensor", name, text=text, severity="error" if known else "warning")]
     if name.endswith("_packed") and f"{name.removesuffix('_packed')}_scale" not in tensors:
         text = f"{name} has packed elements, but the file lacks {name.removesuffix('_packed')}_scale"

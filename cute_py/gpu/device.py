@@ -99,7 +99,7 @@ def current_context(context: SupportsInt) -> Iterator[None]:
 
 @contextlib.contextmanager
 def during_capture() -> Iterator[None]:
-    """Let this thread allocate and free memory and load kernels in the block while one of its streams is captured.
+    """Within a `with` block, let this thread allocate and free memory and load kernels during a capture of its streams.
 
     By default, the driver rejects such calls until the capture ends. The nodes of the graph contain addresses of the
     memory, so the memory must outlive the graph.

@@ -90,7 +90,7 @@ def _serve() -> None:
         outcome = ("error", (type(problem).__name__, problem.headline, facts, hint))
     sys.stdout.buffer.write(_MARK + pickle.dumps(outcome))
     sys.stdout.buffer.flush()
-    os._exit(0)  # After a trap the context may prevent the interpreter from a clean exit.
+    os._exit(0)  # After a trap, the context may keep the interpreter from exiting cleanly.
 
 
 if __name__ == "__main__":

@@ -367,7 +367,7 @@ def contiguity(layout: LayoutLike) -> int:
         if values and isinstance(values[0], tuple):
             raise InvalidTypeError("contiguity needs integer strides", {"layout": layout})
         return next((i + 1 for i, (x, y) in enumerate(pairwise(values)) if y != x + 1), total)
-    begin, width = 0, 64  # most end early: few elements first
+    begin, width = 0, 64  # most runs end early, so begin with few elements
     while begin < total - 1:
         if begin >= MAX_COUNTED:
             raise LayoutError(
@@ -379,7 +379,7 @@ def contiguity(layout: LayoutLike) -> int:
         steps = np.flatnonzero(np.diff(table) != 1)
         if len(steps):
             return begin + int(steps[0]) + 1
-        begin, width = begin + len(table) - 1, min(2 * width, 1 << 20)  # the last one again, as the next one's first
+        begin, width = begin + len(table) - 1, min(2 * width, 1 << 20)  # overlap by one element
     return total
 
 

@@ -53,7 +53,7 @@ def coalesced_by_steps(shape: Tree, stride: Tree, beyond: bool = False) -> tuple
     front, jump = shapes.pop(), strides.pop()
     if beyond and type(front) is Int and front == 1:
         front = STATIC[2]
-    sizes: list[Leaf] = []  # of the modes behind the front, the last one first
+    sizes: list[Leaf] = []  # the modes behind the front, last first
     jumps: list[Leaf] = []
     for s, d in zip(reversed(shapes), reversed(strides), strict=True):
         if type(s) is Int and s == 1:  # C++: is_constant<1> of the mode; it moves nothing

@@ -58,7 +58,7 @@ class ComposedLayout(Immutable):
                 {"outer": given(outer), "inner": given(inner)},
             )
         if not isinstance(offset, Int):
-            offset = as_leaves(offset)  # which refuses anything but an offset
+            offset = as_leaves(offset)  # raises an error if it is no offset
             if isinstance(offset, tuple) and (hasattr(type(outer), "_slice_composed") or has_integer_offsets(inner)):
                 raise InvalidTypeError(
                     "offset must be an integer, because it is added to integers",

@@ -225,7 +225,7 @@ class Int(int):
             raise InvalidTypeError(f"Int(value) takes an integer, got {given(value)}")
         try:
             number = operator.index(value)
-        except TypeError:  # a class, a symbol, or an array, which have __index__ and no integer
+        except TypeError:  # a class, a symbol and an array may have __index__
             raise InvalidTypeError(f"Int(value) takes an integer, got {given(value)}") from None
         check_magnitude(number, "a static integer")
         return STATIC[number] if cls is Int else int.__new__(cls, number)
@@ -241,7 +241,7 @@ class Int(int):
             raise InvalidTypeError(f"the format must be a str, got {given(spec)}")
         try:
             return format(int(self), spec) if spec[-1:] in tuple("bcdoxXneEfFgG%") else format(str(self), spec)
-        except (ValueError, OverflowError, MemoryError):  # too wide, or %c of no character
+        except (ValueError, OverflowError, MemoryError):  # the width is too large, or the number is no character
             raise InvalidValueError(f"{given(spec)} is not a valid format for an integer") from None
 
     def __add__(self, other: int) -> int:
@@ -366,7 +366,7 @@ def is_symbolic(value: object) -> TypeGuard[sympy.Expr]:
 @lru_cache(maxsize=4096)
 def is_symbolic_kind(kind: type) -> bool:
     """Return whether a class is a class of sympy expressions, without importing sympy."""
-    bases = [str(base.__module__) for base in kind.__mro__]  # that of f in sympy.Function("f")(1) is None
+    bases = [str(base.__module__) for base in kind.__mro__]  # None for f in sympy.Function("f")(1)
     return any(name.partition(".")[0] == "sympy" for name in bases) and hasattr(kind, "free_symbols")
 
 
@@ -568,7 +568,7 @@ def as_leaf(x: Any) -> Any:
         if kind is str and ":" in x:
             hint = PARSE_READS
         raise InvalidTypeError(f"expected an integer, got {kind.__name__} {given(x)}", hint=hint)
-    if hasattr(kind, "__rmul__") and hasattr(kind, "__add__"):  # an `IntegerModule`, whatever `__getattr__` makes up
+    if hasattr(kind, "__rmul__") and hasattr(kind, "__add__"):  # an `IntegerModule`; `__getattr__` can't fake this
         return x
     raise InvalidTypeError(f"{kind.__name__} can't be a stride, because a stride x needs int * x and x + x")
 

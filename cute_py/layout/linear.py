@@ -265,9 +265,9 @@ def same_function(a: LayoutLike, b: LayoutLike) -> bool:
     """Return whether two layouts have the same size, and the same offset at every integer coordinate.
 
     The result is exact. The function compares plain layouts, and layouts under the same swizzle, by their normal form:
-    it coalesces them, in time proportional to the rank; basis strides axis by axis. It compares F2-linear functions by
-    their columns, and all others by their arrays of offsets, up to the first difference. The profiles of the shapes may
-    differ, and it makes no difference which numbers are static. Layouts with symbols are compared for all positive
+    it coalesces them in time proportional to the rank, and basis strides axis by axis. It compares F2-linear functions
+    by their columns, and all others by their arrays of offsets, up to the first difference. The profiles of the shapes
+    may differ, and it makes no difference which numbers are static. Layouts with symbols are compared for all positive
     sizes: they are the same if their normal forms are equal, and different if a search finds sizes where they differ.
 
     Raises:

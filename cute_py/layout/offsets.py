@@ -93,7 +93,7 @@ def _split(c: Offsets, size: int, signed: bool) -> tuple[Offsets, Offsets]:
     if c.dtype.kind != "O":
         rest = np.where(c >= 0, c // size, -(-c // size)) if signed else c // size
         return rest, c - rest * size
-    whole = functools.partial(np.asarray, dtype=object)  # numpy turns one object into an int, and that into 64 bits
+    whole = functools.partial(np.asarray, dtype=object)  # numpy would convert a single object to 64 bits
     found: Any = np.where(whole(c >= 0).astype(bool), whole(c // size), whole(-whole(-c // size)))
     return found, whole(c - found * size)
 
@@ -148,7 +148,7 @@ def reach(coord: Arrays, shape: Tree, stride: Tree) -> tuple[int, bool]:
     array: Any = coord
     low = high = 0
     if array.size:
-        high = int(array.view(array.dtype.str.replace("i", "u")).max())  # one pass, where none is negative
+        high = int(array.view(array.dtype.str.replace("i", "u")).max())  # as unsigned: a negative one is large
         if high >= 1 << 63 or array.dtype.kind == "O":
             low, high = int(array.min()), int(array.max())
     peak = max(abs(low), abs(high), 1)
@@ -422,7 +422,7 @@ def _grid(shape: Tree, stride: Tree, kind: IntType, swizzle: Swizzle | None = No
 def _checked_type(dtype: DTypeLike, extremes: list[int], layout: LayoutLike) -> IntType:
     try:
         kind: IntType = np.dtype(dtype)  # type: ignore[assignment]
-    except (TypeError, ValueError, DeprecationWarning):  # the last one under `-W error`, for an alias
+    except (TypeError, ValueError, DeprecationWarning):  # DeprecationWarning: an alias under `-W error`
         raise InvalidTypeError(
             f"dtype must be an integer type, because offsets must be integers, got {given(dtype)}"
         ) from None

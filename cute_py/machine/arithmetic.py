@@ -239,7 +239,7 @@ def _group(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
 
 
 def _finite_group(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
-    """Compute `_group` for finite operands; it skips the truncation of terms if this gives the same sum."""
+    """Compute `_group` for finite operands, without the truncation of terms if the sum is the same."""
     whole = _uncut_sum(a, b, c, order)
     if whole is None:
         whole = _cut_sum(a, b, c, order)
@@ -371,8 +371,9 @@ def _exponent(numbers: Array) -> Array:
 
 
 def sum_by_multiply_adds(a: Array, b: Array, c: Array, half: bool) -> Array:
-    """Compute C + A * B for K = 4 by float32 multiply-adds: a chain of the products, to be added to C, or with
-    `half`, two pairs of products added to C.
+    """Compute C + A * B for K = 4 by float32 multiply-adds.
+
+    The products form one chain, which is added to C. With `half`, they form two pairs, and each pair is added to C.
     """
     with np.errstate(invalid="ignore"):
         return _multiply_adds(a[..., :, None, :] * b[..., None, :, :], c, half)

@@ -91,7 +91,7 @@ def matrix_instruction(opcode: str, a_in_registers: bool = True) -> MatrixInstru
     'SM80_16x8x8_F32TF32TF32F32_TN'
     """
     written = opcode
-    if ".satfinite." in opcode:  # the ISA has it before the types, CUTLASS's atoms behind them
+    if ".satfinite." in opcode:  # before the types in the ISA, after them in CUTLASS's atoms
         opcode = opcode.replace(".satfinite", "", 1) + ".satfinite"
     atom = _rows().get(opcode + (" RS" if opcode.startswith("wgmma") and a_in_registers else ""))
     types = _TYPES.search(

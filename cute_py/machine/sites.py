@@ -275,7 +275,7 @@ class Site:
         """Return a function of a frame that reads a special register."""
         build = self.code.specials.get(name)
         if build is None and name.startswith("%envreg"):
-            build = self.code.specials["%envreg0"]  # the driver's values are 0 in all that no header reads
+            build = self.code.specials["%envreg0"]  # the driver sets those that no header reads to 0
         if build is None:
             raise Refused(f"{name} is not declared, and is not an emulated special register")
         reader: Reader = build(self, kind)

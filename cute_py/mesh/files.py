@@ -87,7 +87,7 @@ class ReshardReport:
         """The scope of the judgement, with counts over all tensors."""
         judged: dict[str, dict[str, None]] = {}
         not_judged: dict[str, dict[str, None]] = {}
-        for one in self.tensors:  # the sections of a fused weight each have a text
+        for one in self.tensors:  # each section of a fused weight has its own text
             for text in one.scope.judged:
                 judged.setdefault(text.partition(":")[0], {})[one.name] = None
             for text in one.scope.not_judged:

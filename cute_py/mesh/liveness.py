@@ -187,7 +187,7 @@ class Watch:
             return done()
         except CuteError:
             raise
-        except Exception as problem:  # a transport may raise anything; the beats show the lost rank
+        except Exception as problem:  # a transport may raise anything; the heartbeats name the lost rank
             end = time.monotonic() + self.seconds
             while time.monotonic() < end:
                 self._look(ranks(), began, seen)

@@ -252,7 +252,7 @@ class Pushes:
             (kept if one.to == one.device.ordinal else sent)[one.device.ordinal] += one.transfer.elements
         for one in pushes:
             share, n = sms, one.device.ordinal
-            if one.to == n:  # long enough to take as long as the links, or all multiprocessors
+            if one.to == n:  # as many as finish together with the transfers over links
                 share = -(-sms * kept[n] // (sent[n] or 1))
             self._prepare(one, min(share, one.device.multiprocessors))
         self._streams = {key: self._new_stream(key[0]) for key in self._copies}
@@ -367,7 +367,7 @@ class Pushes:
             given = self.handles(stream)
             key = tuple(given.items())
             for handle in given.values():
-                if handle not in DEFAULT_STREAMS:  # if the stream is in capture, all devices are
+                if handle not in DEFAULT_STREAMS:  # if one stream is being captured, so are those of all devices
                     nodes = nodes or bool(api.cuStreamIsCapturing(handle)[1])
                     break
         with self._one_launch:
@@ -396,7 +396,7 @@ class Pushes:
         given = dict(key) or self._default
         handles = {**self._runs, **given}
         streams = {n: api.CUstream(handle) for n, handle in handles.items()}
-        away = {n: int(self._devices[n].context) != context for n in self._runs}  # the current device begins and ends
+        away = {n: int(self._devices[n].context) != context for n in self._runs}  # start and end with this device
         lead = max(self._runs, key=lambda n: (n in given, away[n], n))
         others, current, calls = [n for n in self._runs if n != lead], context, list[Call]()
 

@@ -287,7 +287,7 @@ class Opened:
         self.address = self._base + offset
 
     def __del__(self) -> None:
-        with contextlib.suppress(Exception), self._device.current():  # not opened, or the interpreter exits
+        with contextlib.suppress(Exception), self._device.current():  # not mapped, or the interpreter exits
             driver().cuIpcCloseMemHandle(self._base)
 
 

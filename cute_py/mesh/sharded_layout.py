@@ -532,7 +532,7 @@ def _split(modes: list[tuple[int, int, int]], block: int, parts: int, stride: in
     """Split local modes after `block` local indices and again after block * parts; the modes in between become device
     modes."""
     found: list[tuple[int, int, int]] = []
-    at = 1  # local indices so far, before this cut
+    at = 1  # number of local indices of the modes so far, with the device modes
     inside = 1  # those that stay local
     for extent, device, _ in modes:
         if device:

@@ -26,8 +26,8 @@ class Section:
     """A section of a fused weight: rows that are divided over the ranks separately.
 
     Attributes: `label` names the section; `rows` is the number of rows of the whole weight. `heads` is the number of
-        heads, which are not cut (0: the section can be cut between any rows). `repeats` is whether several ranks hold
-        the same head if there are more ranks than heads.
+        heads, which are not cut (0: the section can be cut between any rows). `repeats` states whether several ranks
+        hold the same head if there are more ranks than heads.
     """
 
     label: str

@@ -94,7 +94,7 @@ def packed_interpreter(folder: Path, *, compiled: bool = True) -> dict[str, str]
     """
     library = library_zip()
     if compiled and (node := shutil.which("node")):
-        with contextlib.suppress(CuteError):  # slower to start, and otherwise the same
+        with contextlib.suppress(CuteError):  # without byte code, the page only starts more slowly
             library = _compiled(library, folder, node)
     texts = {name: _text((folder / file).read_bytes()) for name, file in FILES.items() if name != "stdlib"}
     return {
@@ -120,7 +120,7 @@ def _archive(names: list[str], read: Callable[[str], bytes]) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as target:
         for name in names:
-            target.writestr(zipfile.ZipInfo(name), read(name))  # without a date: the same bytes each time
+            target.writestr(zipfile.ZipInfo(name), read(name))  # no date, so that the bytes are reproducible
     return out.getvalue()
 
 

@@ -1,10 +1,10 @@
 """Judge the text of an instruction: whether it assembles, for which targets and versions, and whether its modifiers are
 in the ISA's order.
 
-A verdict has two parts. `assembles` is whether ptxas accepts the instruction. ptxas accepts modifiers in any order, but
-checks the order of the state spaces, the operands, and the target. `canonical` is whether the modifiers are in the
-order of the PTX ISA, the only order that this library emits. Neither part implies that the instruction is legal at run
-time.
+A verdict has two parts. `assembles` states whether ptxas accepts the instruction. ptxas accepts modifiers in any order,
+but checks the order of the state spaces, the operands, and the target. `canonical` states whether the modifiers are in
+the order of the PTX ISA, the only order that this library emits. Neither part implies that the instruction is legal at
+run time.
 
 This module rejects spellings that the grammar of the ISA does not allow, although ptxas accepts some of them: a
 floating-point or 16-bit register as an address, a number without brackets as a barrier, a one-element vector as a mask,
@@ -77,7 +77,7 @@ def _address(operand: Operand, kind: OperandClass, got: WrittenOperand, symbols:
 
 def _space(name: str, symbols: Mapping[str, str]) -> str | None:
     """Return the state space of a symbol; None if it is unknown."""
-    # nvcc names kernel parameters kernel_param_0; anything else that no table names is taken to fit.
+    # nvcc names kernel parameters kernel_param_0. Any other unknown symbol is accepted.
     return symbols.get(name, "param" if "param" in name else None)
 
 
@@ -106,7 +106,7 @@ def _value(operand: Operand, got: WrittenOperand) -> str:
         number = float_immediate(got.text)
         if operand.kinds[0] is not OperandClass.F32 or number is None:
             return f"{operand.name} {got.text}: expected an integer"
-        # The one float of the table is a fraction of the accesses.
+        # The only floating-point operand in the table is a fraction of the accesses.
         return "" if 0 < number <= 1 else f"{operand.name} = {number}; expected a value above 0 and at most 1"
     if operand.kinds[0] is OperandClass.F32:
         return f"{operand.name} {got.text}: expected a floating-point constant"

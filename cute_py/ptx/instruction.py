@@ -121,7 +121,7 @@ class Slot:
     """A slot for one modifier; `choices` have no leading dot. An optional slot may stay empty.
 
     `default` is the choice that `ptx()` makes by default (an optional slot without a default stays empty). `tolerated`
-    is whether ptxas accepts the modifier here although the ISA does not list it; the canonical text omits such
+    states whether ptxas accepts the modifier here although the ISA does not list it; the canonical text omits such
     modifiers. `after` is the slot that ptxas requires before this slot (it accepts all other slots in any order).
     """
 

@@ -263,8 +263,8 @@ def bytes_text(barrier: str, expected: int, loads: int, delivered: int, phase: i
 
 
 class _Bounds(NamedTuple):
-    """The balances of the paths to a position: `plain` is whether a path contains no instruction of the set, and `low`
-    and `high` are the smallest and the largest balance of all other paths."""
+    """The balances of the paths to a position: `plain` states whether a path contains no instruction of the set, and
+    `low` and `high` are the smallest and the largest balance of all other paths."""
 
     plain: bool = False
     low: float = math.inf
@@ -276,8 +276,8 @@ class _Bounds(NamedTuple):
         return self.low <= self.high
 
     def step(self, balance: int, optional: bool) -> _Bounds:
-        """Return the bounds after instructions of the set with this balance; `optional` is whether a predicate may skip
-        them."""
+        """Return the bounds after instructions of the set with this balance; `optional` states whether a predicate may
+        skip them."""
         lows = [self.low + balance, *((balance,) if self.plain else ()), *((self.low,) if optional else ())]
         highs = [self.high + balance, *((balance,) if self.plain else ()), *((self.high,) if optional else ())]
         return _Bounds(self.plain and optional, min(lows), max(highs), self.updates)

@@ -30,7 +30,7 @@ Value = str | int | Sequence[str | int]
 Modifier = str | int | bool | None
 """The choice for a slot: True for a slot with one choice, False or None for an empty one."""
 
-# What is written for operands of these names, so that an instruction does not read its own results.
+# Default texts of operands by name, chosen so that an instruction does not read its own results.
 _DEFAULTS: dict[tuple[str, OperandClass], str] = {
     ("barrier", OperandClass.SHARED_ADDRESS): "[%r2]",
     ("policy", OperandClass.B64): "%rd3",

@@ -342,7 +342,7 @@ def _from_cuda_interface(source: Any, info: Interface, dtype: DType | None) -> t
     if info.get("mask") is not None:
         raise InvalidTypeError("a masked array can't be described by a layout", {"object": type(source).__name__})
     stored = numpy.dtype(expect(info["typestr"], str, "the typestr of a __cuda_array_interface__"))
-    if dtype is None:  # What a typestr can't name is bytes there, as bfloat16 is '<V2'; the object knows the type.
+    if dtype is None:  # A typestr has bytes for types that it can't name, such as '<V2' for bfloat16.
         dtype = _named(source.dtype) if stored.kind == "V" and hasattr(source, "dtype") else as_dtype(stored)
     kind = dtype
     if stored.itemsize != kind.numpy.itemsize:
@@ -401,7 +401,7 @@ def _from_capsule(source: SupportsDlpack, dtype: DType | None) -> tuple[ArrayEng
     try:
         exporting: Any = source  # numpy's annotation asks for a narrower protocol
         return host_engine(numpy.from_dlpack(exporting), dtype)
-    except (BufferError, RuntimeError, TypeError, SystemError) as problem:  # a destructor in Python loses numpy's error
+    except (BufferError, RuntimeError, TypeError, SystemError) as problem:  # a destructor may hide numpy's error
         refusal = problem
     try:
         view = exported_view(source)
@@ -425,7 +425,7 @@ def _memory_at(
         "typestr": f"|V{size}",
         "data": (int(address), readonly),
     }
-    memory = SimpleNamespace(__array_interface__=interface, owner=owner)  # numpy keeps it, and it keeps the owner
+    memory = SimpleNamespace(__array_interface__=interface, owner=owner)  # numpy keeps it alive, and so the owner
     return numpy.asarray(memory).view(kind.numpy)
 
 

@@ -124,7 +124,7 @@ def _in_one_order(source: TileLayout, target: TileLayout) -> tuple[Row, Row]:
         canonicalize(tuple(it for position in perm for it in runs[position])),
         canonicalize(tuple(shards[position] for position in perm)),
     )
-    # Repeats must be alike on both sides; then one copy serves all.
+    # If both sides repeat alike, one copy serves all repeats.
     repeats = [_repeats(row) for row in rows]
     text = f"elements repeat as {repeats[1]} in tensor memory and as {repeats[0]} in shared memory"
     _require(repeats[0] == repeats[1], "broadcast", text)

@@ -109,7 +109,7 @@ def _run(
     before = signal.getsignal(signal.SIGINT)
     in_main = _is_main_thread()
     if in_main:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program gets it too, and decides
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program also gets the signal, and decides
     try:
         if live is None:
             code = process.wait()

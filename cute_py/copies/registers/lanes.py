@@ -65,7 +65,7 @@ def intersection(a: Sequence[int], b: Sequence[int]) -> Vectors:
     >>> intersection((1, 2), (3, 4))
     (3,)
     """
-    _, own = _eliminated((*((x, x) for x in a), *((x, 0) for x in b)))  # the label of a vector is its part of a
+    _, own = _eliminated((*((x, x) for x in a), *((x, 0) for x in b)))  # each label is the component in a
     return independent(own)
 
 

@@ -335,7 +335,7 @@ def plan_scaled(
 
 
 def plan_largest(source: MatrixSide) -> ScaledLaunch:
-    """The launch that finds the largest magnitude of a matrix; the record holds float32 bits, and zero before."""
+    """The launch that finds the largest magnitude of a matrix, and writes its float32 bits to a record of zeros."""
     kernel = scaled_largest(source.kind, aligned=_aligned(source, min(16, 2 * KIND_BITS[source.kind])))
     shape = source.lines, source.along
     blocks = min(source.lines, 8 * MULTIPROCESSORS)

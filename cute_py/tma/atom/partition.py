@@ -73,7 +73,7 @@ def expect_cta(coord: Tree, layout: Layout, what: str = "the coordinate of a CTA
 def _outside(coord: Tree, shape: Tree) -> bool:
     if isinstance(coord, tuple):
         if not isinstance(shape, tuple) or len(coord) != len(shape):
-            return False  # not congruent, which the layout refuses
+            return False  # not congruent: the layout raises the error
         return any(_outside(c, s) for c, s in zip(coord, shape, strict=True))
     if not is_integer(coord):
         return False

@@ -56,8 +56,8 @@ unknown format (-1). Swizzles 4 and up permute larger chunks within the same 128
 class Lookup:
     """A lookup table indexed by any integer or integer array.
 
-    An integer outside the table selects its last entry. So does an array's entry beyond the end; an array's entry below
-    0 selects the first one.
+    An integer outside the table selects the last entry. In an array, an index beyond the end selects the last entry,
+    and a negative index selects the first.
     """
 
     def __init__(self, entries: Sequence[int]) -> None:

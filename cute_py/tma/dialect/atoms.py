@@ -562,7 +562,7 @@ class BulkTensorCopy:
             gmem, smem, gmem_base: see `Emulator.load`. The copy uses its own position in shared memory. If
                 the address of the tile is unknown, the tile starts at byte 0 of `smem`.
         Raises:
-            TmaTrap: as the emulator.
+            TmaTrap: see `Emulator.load`.
             InvalidTypeError: a coordinate is not an integer.
         """
         expect(emulator, Emulator, "an emulator")

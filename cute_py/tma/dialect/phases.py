@@ -302,7 +302,7 @@ def sink_waits(
 ) -> tuple[list[_Statement], list[str]]:
     """Phase 7: move each wait down to the first operation that reads a tile of its loads, and describe each move."""
     moved, lines = list(body), []
-    for barrier in reversed(barriers):  # from the last one, so that no wait blocks a wait that moves further
+    for barrier in reversed(barriers):  # last first, so that no wait blocks an earlier one
         at = next(i for i, statement in enumerate(moved) if statement.text == _wait(barrier, depth))
         wait, tiles = moved.pop(at), set(barrier.loads)
         to = next((i for i, later in enumerate(moved[at:], at) if later.reads & tiles), len(moved))

@@ -235,12 +235,13 @@ class TmaPartitionResult:
 
     @property
     def body(self) -> NonExecTmaAtom:
-        """The non-exec atom that the second handle identifies. Errors as for `tensor_type`."""
+        """The non-exec atom that the second handle identifies. The errors are those of `tensor_type`."""
         return expect(interned_objects().resolve(self.non_exec_atom_body), NonExecTmaAtom, "the object of the body")
 
     @property
     def cu_swizzle(self) -> int:
-        """The driver's swizzle code, which also distinguishes spans of 32 and 64 bytes. Errors as for `body`."""
+        """The driver's swizzle code, which also distinguishes spans of 32 and 64 bytes. The errors are those of
+        `body`."""
         return self.body.cu_swizzle
 
     def __str__(self) -> str:

@@ -165,7 +165,7 @@ _PACKING: Final[dict[int, Packing]] = {
 """Sixteen elements are one group. Source: PTX ISA 9.0, Sub-byte Types. Not measured."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # caches by geometry need not hash twenty fields
+@dataclass(frozen=True, slots=True, eq=False)  # hashed by identity, because hashing twenty fields is slow
 class Geometry:
     """The rows that a descriptor defines in one mode.
 

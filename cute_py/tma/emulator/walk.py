@@ -2,8 +2,8 @@
 
 **Tiles.** Mode i >= 1 has ceil(box_i / step_i) coordinates, c_i + k * step_i, mode 1 fastest. Without interleave, mode
 0 runs along a row, and its element stride has no effect. With interleave, mode 0 counts channel slices and is the
-fastest of the modes that count rows. Mode R-2 then has one slice whatever the box is, and the other modes are as
-without interleave. gather4 and scatter4 name four rows instead of a box.
+fastest of the modes that count rows. Mode R-2 then has one slice for any box, and the other modes are the same
+as without interleave. gather4 and scatter4 name four rows instead of a box.
 
 **im2col.** The bounding box of spatial mode i is [lower_i, size_i - 1 + upper_i]. The base pixel starts at the
 instruction's coordinates and steps along W by the element stride of W. Past the end of W, it returns to lower_W and

@@ -62,7 +62,7 @@ class LaneJudge:
 
     @staticmethod
     def recent(f: Frame, keys: Array, clocks: Clocks) -> bool:
-        """Whether any of these keys may be of an access after the lanes of a frame's warps last synchronised."""
+        """Whether any of these keys may belong to an access since the lanes of a frame's warps last synchronised."""
         warps = f.warps
         met = int(clocks.met[warps[0]]) if len(warps) == 1 else int(clocks.met[warps].min())
         return int((keys & TIMES).max()) >= met + 1 << TIME
@@ -131,7 +131,7 @@ class LaneJudge:
         lost = (shadow.writers[at] != lanes) & (shadow.writes[at] == keys)
         if not lost.any():
             return
-        place = at << AGENT.bit_length() - COLUMN | (keys & AGENT) >> COLUMN  # a granule, for one warp
+        place = at << AGENT.bit_length() - COLUMN | (keys & AGENT) >> COLUMN  # (granule, warp) as one number
         for one in np.flatnonzero(lost & same.different(place))[:1].tolist():
             threads = f.threads[np.flatnonzero((at == at[one]) & (keys == keys[one])) // same.count]
             where = self.reports.where(*self.where(shadow, int(at[one])))

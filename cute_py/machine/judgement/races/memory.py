@@ -109,7 +109,7 @@ class MemoryJudge(Observer):
         """Return the shadow of an array of bytes; None if the array is not judged."""
         key = id(array)
         if key not in self.known:
-            self.held.append(array)  # its key stays its own
+            self.held.append(array)  # keep the array, so that its id is not reused
             small = array is not self.m.local and len(array) >> GLOBAL_SHIFT <= MAX_SHADOW
             self.known[key] = Shadow.of(len(array), GLOBAL_SHIFT, GLOBAL_SLOTS) if small else None
             if not small and array is not self.m.local:
