@@ -11,7 +11,7 @@ import ctypes
 import dataclasses
 import functools
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -64,6 +64,19 @@ class HasKernel(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Extended:
+    """An array with bytes at both ends that belong to other objects. A kernel may read them as parts of whole words. A
+    run neither compares nor restores them, because other code may change them at any time.
+
+    front, back: the number of these bytes before and after the array's own bytes.
+    """
+
+    array: Array
+    front: int
+    back: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class MachineLaunch:
     """A launch: a kernel with its grid and arguments.
 
@@ -73,7 +86,7 @@ class MachineLaunch:
     kernel: HasKernel
     grid: int | tuple[int, ...]
     args: tuple[Any, ...]
-    memory: Mapping[str, Array] = field(default_factory=dict)
+    memory: Mapping[str, Array | Extended] = field(default_factory=dict)
 
 
 class HasLaunches(Protocol):
@@ -150,7 +163,7 @@ class Arguments:
         self,
         parameters: Sequence[Variable],
         values: Sequence[Any],
-        memory: Mapping[str, Array] | None = None,
+        memory: Mapping[str, Array | Extended] | None = None,
         arch: str = "sm_90a",
     ) -> None:
         self.parameters, self.arch = parameters, arch
@@ -164,8 +177,14 @@ class Arguments:
                 raise InvalidValueError(text, {"parameters": ", ".join(f"{p.name} ({_type(p)})" for p in parameters)})
             values = (*values, *[None] * len(rest))
         self.values = list(values)
-        self.arrays: dict[str, Array] = dict(memory or {})
+        self.arrays: dict[str, Array] = {}
         """Name -> array."""
+        self._foreign: dict[str, tuple[int, int]] = {}
+        """Name of an `Extended` -> (bytes before, bytes after) its own bytes."""
+        for name, held in (memory or {}).items():
+            self.arrays[name] = held.array if isinstance(held, Extended) else held
+            if isinstance(held, Extended):
+                self._foreign[name] = held.front, held.back
         for place, value in enumerate(self.values):
             self._collect(f"argument {place}", value)
         self._groups = _grouped(self.arrays)
@@ -183,15 +202,33 @@ class Arguments:
         elif _is_global(value):
             self.arrays[name] = host_array(value, name)
 
+    def _own(self) -> Iterator[tuple[str, list[Array]]]:
+        """Yield the name of each group of writable arrays, and views of its bytes without those of other objects."""
+        for name, raw, members in self._groups:
+            if not raw.flags.writeable:
+                continue
+            spans = []
+            for member, at in members.items():
+                if member in self._foreign:
+                    front, back = self._foreign[member]
+                    spans.append((at + front, at + self.arrays[member].nbytes - back))
+            parts, end = [], 0
+            for start, stop in sorted(spans) if spans else [(0, len(raw))]:
+                parts.append(raw[max(start, end) : max(stop, end)])
+                end = max(stop, end)
+            yield name, parts
+
     def bytes_of(self) -> dict[str, Array]:
         """Return copies of the bytes of each writable array."""
-        return {name: raw.copy() for name, raw, _ in self._groups if raw.flags.writeable}
+        return {name: np.concatenate(parts) for name, parts in self._own()}
 
     def restore(self, held: Mapping[str, Array]) -> None:
         """Restore bytes that `bytes_of` copied."""
-        for name, raw, _ in self._groups:
+        for name, parts in self._own():
             if name in held:
-                raw[...] = held[name]
+                ends = np.cumsum([len(part) for part in parts])
+                for part, content in zip(parts, np.split(held[name], ends[:-1]), strict=True):
+                    part[...] = content
 
     def place(self, memory: Memory, code: Code) -> None:
         """Add ranges of global memory for the arrays, the module's variables and the parameters."""

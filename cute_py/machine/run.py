@@ -23,7 +23,7 @@ from cute_py.machine.judgement.story import story
 from cute_py.machine.judgement.timeline import RunTimeline, TimelineRecorder, build_timeline
 from cute_py.machine.judgement.traffic import Traffic, Traffics
 from cute_py.machine.judgement.tried import with_changes
-from cute_py.machine.launch import Arguments, MachineLaunch, place_variables, triple
+from cute_py.machine.launch import Arguments, Extended, MachineLaunch, place_variables, triple
 from cute_py.machine.memory import Memory
 from cute_py.machine.rules import REASONS
 from cute_py.machine.schedule import Machine, Shape, Totals
@@ -393,7 +393,7 @@ class _Launch:
     kernel: str | None
     dynamic_shared: Any
     arch: str | None
-    memory: Mapping[str, Array]
+    memory: Mapping[str, Array | Extended]
     cooperative: bool = False
 
     def shape(self, code: Code) -> Shape:
