@@ -18,7 +18,7 @@ from cute_py.argument_checks import expect, expect_integers, has
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given
 from cute_py.formats.format import Format
-from cute_py.formats.numbers import Rounding, cast, codes, expect_array, number, of_codes, to_float32
+from cute_py.formats.numbers import cast, codes, expect_array, number, of_codes, rounding_of, to_float32
 from cute_py.formats.packing import pack_elements, packed_width, unpack_elements
 from cute_py.formats.scale_rules import POWER_RULES, amax_scales, nvfp4_scales, power_scales, scale_values, tensor_scale
 
@@ -382,14 +382,15 @@ def _plane(values: NDArray[Any], form: Format, total: Any, gain: np.float32) -> 
     grid, factor = _scales(peaks, form, total, gain)
     shape = form.data_shape(*values.shape)
     stored = np.zeros(shape[::-1] if form.transposed else shape, np.uint8)
-    rounding = Rounding(form.number, np.dtype(np.float32), True)
+    rounding = rounding_of(form.number, stripes.room.dtype, True)
+    buffers = rounding.buffers(stripes.room.size)
     apply = np.divide if form.scale_rule == "amax" and form.like == "cute" else np.multiply
     out = np.empty(stripes.room.size, np.uint8)
     for top, count, blocks, scaled in stripes:
         first = top // stripes.rows
         with np.errstate(all="ignore"):
             apply(blocks, factor[first : first + len(blocks), None, :, None], out=scaled)
-        rounding(scaled.reshape(-1), out[: scaled.size])
+        rounding(scaled.reshape(-1), out[: scaled.size], buffers)
         stored[top : top + count, : stripes.K] = out[: scaled.size].reshape(-1, stripes.width)[:count, : stripes.K]
     if form.transposed:
         stored = np.ascontiguousarray(stored.T)
