@@ -42,12 +42,9 @@ Codes: TypeAlias = "NDArray[np.unsignedinteger[Any]]"
 Floats: TypeAlias = "NDArray[np.floating[Any]]"
 Buffers: TypeAlias = "list[NDArray[Any]]"
 
-BATCH: Final = 1 << 17
-"""Elements per batch of several operations in one thread. Smaller batches fit in the second-level cache, but each call
-of numpy takes 0.4 us."""
-THREAD_BATCH: Final = 1 << 18
-"""Elements per batch in each of several threads. A thread takes the interpreter's lock between two operations, so that
-smaller batches are no faster than one thread. A cast starts a thread for four batches or more."""
+BATCH: Final = 1 << 18
+"""Elements per batch of several operations. A call of numpy takes 0.4 us, and then the interpreter's lock, for which
+other threads of the cast may wait. Smaller batches fit in the second-level cache, but lose more time in this way."""
 ALIGNED: Final = 64
 """Alignment of buffers in bytes: a line of the cache, and the widest vector register of x86-64."""
 MOST_THREADS: Final = 4
@@ -242,7 +239,7 @@ def _look_up(table: NDArray[Any], index: NDArray[Any], out: NDArray[Any]) -> Non
             batch = slice(begin, min(begin + BATCH, part.stop))
             np.take(table, index[batch], out=out[batch], mode="clip")
 
-    _in_threads([work] * _threads(index.size, index.size, 2 * BATCH), index.size)
+    _in_threads([work] * _threads(index.size, index.size, BATCH), index.size)
 
 
 def to_float32(values: NDArray[Any], dtype: DTypeLike | Number | None = None) -> NDArray[np.float32]:
@@ -337,8 +334,8 @@ def cast(
 
 def _round(row: Number, values: Floats, out: Codes, saturate: bool) -> None:
     """Write the codes of float32 or float64 numbers to `out`."""
-    threads = _threads(values.size, MOST_THREADS, 4 * THREAD_BATCH)
-    batch = min(values.size, BATCH if threads == 1 else THREAD_BATCH)
+    threads = _threads(values.size, MOST_THREADS, 4 * BATCH)
+    batch = min(values.size, BATCH)
 
     rounding = rounding_of(row, values.dtype, saturate)
 
