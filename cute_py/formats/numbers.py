@@ -414,17 +414,18 @@ class Rounding:
 
     def __init__(self, row: Number, source: np.dtype[Any], saturate: bool) -> None:
         wide = source.itemsize == 8
-        self.row, self.saturate = row, saturate
+        self.row = row
         self.unsigned: Any = np.uint64 if wide else np.uint32
         self.float: Any = np.float64 if wide else np.float32
         mantissa, bias = (52, 1023) if wide else (23, 127)
         self.infinite = (2 * bias + 1) << mantissa
         self.largest = int(np.array(row.largest, self.float).view(self.unsigned))
-        # A type without infinity and NaN always saturates; 2**(max_power + 1) gets the code after the largest.
-        always = row.infinite is None and row.nan is None
-        top = self.largest if saturate or always else (bias + row.max_power + 1) << mantissa
-        self.same_exponent = row.exponent == 8 and not wide
         shift, first = mantissa - row.mantissa, bias + 1 - row.bias
+        # Without saturation, larger numbers become the number after the largest: its code is that of infinity or NaN. A
+        # type that has neither always saturates.
+        always = row.infinite is None and row.nan is None
+        top = self.largest if saturate or always else self.largest + (1 << shift)
+        self.same_exponent = row.exponent == 8 and not wide
         # 0-d arrays, which a ufunc does not have to convert at each call.
         self.magnitude, self.zero, self.top, self.smallest, self.mantissa, self.step, self.start = (
             np.array(value, self.unsigned)
@@ -481,8 +482,8 @@ class Rounding:
             np.add(total, self.start, out=total)  # the bits of C
             np.add(size_of.view(self.float), total.view(self.float), out=total.view(self.float))
         np.copyto(out, total, casting="unsafe")
-        if peak > self.largest:
-            self._special(out, nan, negative)
+        if nan is not None:
+            self._write_nan(out, nan, negative)
         if self.row.signed:
             np.multiply(negative.view(np.uint8), self.sign, out=sign)
             np.bitwise_or(out, sign, out=out)
@@ -498,20 +499,13 @@ class Rounding:
         np.add(total, size_of, out=total)
         np.right_shift(total, self.shift, out=total)
 
-    def _special(self, out: Codes, nan: NDArray[np.bool_] | None, negative: NDArray[np.bool_]) -> None:
-        """Write the codes of NaN, and, if the cast does not saturate, those of numbers beyond the largest finite
-        one."""
+    def _write_nan(self, out: Codes, nan: NDArray[np.bool_], negative: NDArray[np.bool_]) -> None:
+        """Write the code of NaN. If the type has none, NaN becomes the positive largest number, as in PTX."""
         row = self.row
-        top = int(codes(np.array([row.largest]).astype(row.dtype.numpy))[0])
-        beyond = row.infinite if row.infinite is not None else row.nan
-        if not self.saturate and beyond is not None:
-            out[out > top] = beyond
-        if nan is None:
-            return
         if row.nan is not None:
             out[nan] = row.nan
         else:
-            out[nan], negative[nan] = top, False  # PTX: NaN becomes the positive largest number
+            out[nan], negative[nan] = codes(np.array([row.largest]).astype(row.dtype.numpy))[0], False
 
 
 @functools.cache
