@@ -19,18 +19,16 @@ rounded only once. A source of at most 16 bits has few codes: a table, made in t
 from __future__ import annotations
 
 import functools
-import itertools
 import math
-import os
 import sys
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cute_py.argument_checks import expect, expect_choice
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given, known_names
+from cute_py.formats.threads import BATCH, in_threads, thread_count
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,13 +40,8 @@ Codes: TypeAlias = "NDArray[np.unsignedinteger[Any]]"
 Floats: TypeAlias = "NDArray[np.floating[Any]]"
 Buffers: TypeAlias = "list[NDArray[Any]]"
 
-BATCH: Final = 1 << 18
-"""Elements per batch of several operations. A call of numpy takes 0.4 us, and then the interpreter's lock, for which
-other threads of the cast may wait. Smaller batches fit in the second-level cache, but lose more time in this way."""
 ALIGNED: Final = 64
 """Alignment of buffers in bytes: a line of the cache, and the widest vector register of x86-64."""
-MOST_THREADS: Final = 4
-"""Threads that share the operations of one cast."""
 MOST_ELEMENTS: Final = 1 << 36
 """Largest number of elements of an input array. A view that repeats one element may have more than any memory holds."""
 
@@ -210,27 +203,6 @@ def _table(name: str) -> NDArray[np.float32]:
         return of_codes(bits, row).astype(np.float32)
 
 
-def _in_threads(works: Sequence[Callable[[slice], None]], size: int) -> None:
-    """Call each function with one contiguous part of an array of `size` elements: the first function in this thread,
-    and each of the others in a thread of its own."""
-    if len(works) == 1:
-        works[0](slice(0, size))
-        return
-    ends = [size * i // len(works) for i in range(len(works) + 1)]
-    parts = [slice(*pair) for pair in itertools.pairwise(ends)]
-    with ThreadPoolExecutor(len(works) - 1) as pool:
-        others = [pool.submit(work, part) for work, part in zip(works[1:], parts[1:], strict=True)]
-        works[0](parts[0])
-    for other in others:
-        other.result()
-
-
-def _threads(size: int, most: int, least: int) -> int:
-    """The number of threads for an array: at most `most`, and at least `least` elements for each."""
-    wanted = min(most, size // least)
-    return min(wanted, os.cpu_count() or 1) if wanted > 1 else 1  # the count of processors is a system call
-
-
 def _look_up(table: NDArray[Any], index: NDArray[Any], out: NDArray[Any]) -> None:
     """Write the table entry of each index to `out`."""
 
@@ -239,7 +211,7 @@ def _look_up(table: NDArray[Any], index: NDArray[Any], out: NDArray[Any]) -> Non
             batch = slice(begin, min(begin + BATCH, part.stop))
             np.take(table, index[batch], out=out[batch], mode="clip")
 
-    _in_threads([work] * _threads(index.size, index.size, BATCH), index.size)
+    in_threads([work] * thread_count(index.size, BATCH, index.size), index.size)
 
 
 def to_float32(values: NDArray[Any], dtype: DTypeLike | Number | None = None) -> NDArray[np.float32]:
@@ -334,7 +306,7 @@ def cast(
 
 def _round(row: Number, values: Floats, out: Codes, saturate: bool) -> None:
     """Write the codes of float32 or float64 numbers to `out`."""
-    threads = _threads(values.size, MOST_THREADS, 4 * BATCH)
+    threads = thread_count(values.size, 4 * BATCH)
     batch = min(values.size, BATCH)
 
     rounding = rounding_of(row, values.dtype, saturate)
@@ -342,7 +314,7 @@ def _round(row: Number, values: Floats, out: Codes, saturate: bool) -> None:
     def work(buffers: Buffers) -> Callable[[slice], None]:
         return lambda part: rounding(values[part], out[part], buffers)
 
-    _in_threads([work(rounding.buffers(batch)) for _ in range(threads)], values.size)
+    in_threads([work(rounding.buffers(batch)) for _ in range(threads)], values.size)
 
 
 @functools.cache
@@ -419,12 +391,12 @@ class Rounding:
         self.float: Any = np.float64 if wide else np.float32
         mantissa, bias = (52, 1023) if wide else (23, 127)
         self.infinite = (2 * bias + 1) << mantissa
-        self.largest = int(np.array(row.largest, self.float).view(self.unsigned))
+        largest = int(np.array(row.largest, self.float).view(self.unsigned))
         shift, first = mantissa - row.mantissa, bias + 1 - row.bias
         # Without saturation, larger numbers become the number after the largest: its code is that of infinity or NaN. A
         # type that has neither always saturates.
         always = row.infinite is None and row.nan is None
-        top = self.largest if saturate or always else self.largest + (1 << shift)
+        top = largest if saturate or always else largest + (1 << shift)
         self.same_exponent = row.exponent == 8 and not wide
         # 0-d arrays, which a ufunc does not have to convert at each call.
         self.magnitude, self.zero, self.top, self.smallest, self.mantissa, self.step, self.start = (
@@ -471,7 +443,7 @@ class Rounding:
         np.signbit(values, out=negative)
         peak = int(np.maximum.reduce(size_of))
         nan = size_of > self.infinite if peak > self.infinite else None
-        if peak > self.largest:
+        if peak > int(self.top):
             np.clip(size_of, self.zero, self.top, out=size_of)
         if self.same_exponent:
             self._same_exponent(size_of, total)

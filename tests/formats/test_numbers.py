@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from fractions import Fraction
 
 import ml_dtypes
@@ -212,6 +213,6 @@ def test_batches_and_threads_do_not_change_a_cast(source: type, monkeypatch: pyt
     whole = {name: codes(cast(x, name, saturate=False)) for name in FLOATS}
     monkeypatch.setattr(numbers, "BATCH", 640)
     for processors in (1, 3):
-        monkeypatch.setattr(numbers.os, "cpu_count", lambda count=processors: count)
+        monkeypatch.setattr(os, "cpu_count", lambda count=processors: count)
         for name, want in whole.items():
             assert np.array_equal(codes(cast(x, name, saturate=False)), want)
