@@ -4,7 +4,7 @@
 
 Casts of 1 Mi to 64 Mi random normal float32 numbers, and MXFP8, MXFP4 and NVFP4 of a random matrix of float32 and of
 bfloat16. The programs take turns; a time is the best of several rounds. PyTorch is eager; torchao has the formats.
-Both need to be installed.
+Both need to be installed. The last rows are the calls of numpy in one batch of a cast.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from numpy.typing import NDArray
 
 import cute_py as cute
-from benchmarks.beside import MILLISECONDS, Row, ratio, report
+from benchmarks.beside import MILLISECONDS, Row, ratio, report, time_of
 from cute_py import formats
 from cute_py.formats import numbers
+from cute_py.formats import threads as shared
 
 SIZES = (20, 22, 24, 26)
 """Casts of 2 to these powers of elements."""
@@ -99,18 +101,52 @@ def quantisations() -> Iterator[tuple[str, int, Callable[[], Any], Callable[[], 
             )
 
 
+def operations() -> Iterator[Row]:
+    """The calls of numpy that a cast of float32 to e4m3 makes for each batch, whose times bound that of the cast."""
+    count = numbers.BATCH
+    x = np.random.default_rng(0).standard_normal(ELEMENTS // 8).astype(np.float32)
+    rounding = numbers.rounding_of(formats.number("e4m3"), x.dtype, True)
+    size_of, total, sign, negative = rounding.buffers(count)
+    out = np.empty(count, np.uint8)
+    parts = [x[at : at + count] for at in range(0, x.size, count)]
+    calls: dict[str, Callable[[NDArray[np.float32]], Any]] = {
+        "magnitudes, of float32 in memory": lambda part: np.bitwise_and(
+            part.view(np.uint32), rounding.magnitude, out=size_of
+        ),
+        "signs": lambda part: np.signbit(part, out=negative),
+        "largest magnitude": lambda _: np.maximum.reduce(size_of),
+        "limits of the exponent": lambda _: np.clip(size_of, rounding.smallest, rounding.top, out=total),
+        "exponent": lambda _: np.right_shift(total, rounding.mantissa, out=total),
+        "product": lambda _: np.multiply(total, rounding.step, out=total),
+        "bits of C": lambda _: np.add(total, rounding.start, out=total),
+        "sum": lambda _: np.add(size_of.view(np.float32), total.view(np.float32), out=total.view(np.float32)),
+        "bytes": lambda _: np.copyto(out, total, casting="unsafe"),
+        "sign bits": lambda _: np.multiply(negative.view(np.uint8), rounding.sign, out=sign),
+        "codes": lambda _: np.bitwise_or(out, sign, out=out),
+    }
+    taken: dict[str, list[float]] = {name: [] for name in calls}
+    for part in parts:
+        for name, call in calls.items():
+            begin = time.perf_counter()
+            call(part)
+            taken[name].append(time.perf_counter() - begin)
+    for name, times in taken.items():
+        yield time_of(f"{name}, {count >> 10} Ki elements", float(np.median(times)), None)
+
+
 def rows() -> Iterator[Row]:
     """Every work with one thread, and with as many as there are processors."""
     import torch
 
     for threads in dict.fromkeys((1, os.cpu_count() or 1)):
         torch.set_num_threads(threads)
-        numbers.MOST_THREADS = threads
+        shared.MOST_THREADS = threads
         for works, peer in ((casts, "PyTorch"), (quantisations, "torchao")):
             for what, count, ours, theirs in works():
                 mine, other = best(count, ours, theirs)
                 named = "PyTorch" if what.startswith("cast") else peer
-                yield ratio(f"{what}, {threads} threads", mine, {named: other}, BOUND, MILLISECONDS)
+                what += ", 1 thread" if threads == 1 else f", {threads} threads"
+                yield ratio(what, mine, {named: other}, BOUND, MILLISECONDS)
 
 
 def main() -> int:
@@ -119,7 +155,9 @@ def main() -> int:
 
     notes = f"PyTorch {torch.__version__}, torchao {torchao.__version__}."
     path = sys.argv[1] if len(sys.argv) > 1 else None
-    return report("Casts and quantisation on a CPU", "python -m benchmarks.formats_cpu", list(rows()), path, notes)
+    return report(
+        "Casts and quantisation on a CPU", "python -m benchmarks.formats_cpu", [*rows(), *operations()], path, notes
+    )
 
 
 if __name__ == "__main__":
