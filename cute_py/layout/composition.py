@@ -51,6 +51,7 @@ from cute_py.layout.leaf import (
     divides_or_exceeds,
     is_short,
     is_symbolic,
+    leaf_text,
     mode_text,
     quotient,
     smaller,
@@ -245,7 +246,7 @@ def tiler_text(tiler: Tiler) -> str:
     """Return the printed text of a tiler: a size, a layout, `_`, or a tuple of tilers."""
     if type(tiler) is tuple:
         return "(" + ",".join([tiler_text(t) for t in tiler]) + ")"
-    return "_" if is_underscore(tiler) else str(tiler)
+    return "_" if is_underscore(tiler) else leaf_text(tiler)  # type: ignore[arg-type]
 
 
 def compose_tiler(lhs: Layout, tiler: Tiler) -> Layout:

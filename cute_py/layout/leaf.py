@@ -272,6 +272,12 @@ class Int(int):
     def __rmod__(self, other: int) -> int:
         return _combine(operator.mod, other, self)
 
+    def __pow__(self, other: int, modulus: int | None = None) -> Any:
+        return _power(self, other, modulus)
+
+    def __rpow__(self, other: int, modulus: int | None = None) -> Any:
+        return _power(other, self, modulus)
+
     def __neg__(self) -> Int:
         return int.__new__(Int, -int(self))
 
@@ -336,6 +342,19 @@ def _combine(op: Callable[[int, int], int], left: int, right: int) -> int:
         return op(int(left) if left_static else left, int(right) if right_static else right)
     except ZeroDivisionError:
         raise LayoutError("division by zero", {"dividend": given(left)}) from None
+
+
+def _power(base: int, exponent: int, modulus: int | None) -> Any:
+    """Compute `base ** exponent` as Python does, with a plain integer as the result.
+
+    Raises:
+        LayoutError: the magnitude is larger than `MAX_RESULT`.
+    """
+    if modulus is None and isinstance(base, int) and isinstance(exponent, int):
+        least = (abs(int(base)).bit_length() - 1) * exponent
+        if least >= MAX_RESULT.bit_length():
+            raise LayoutError(f"the result is 2**{integer_text(least)} or more; must be at most 2**256 in magnitude")
+    return int.__pow__(int(base), exponent, modulus) if isinstance(base, int) else NotImplemented
 
 
 def is_symbolic(value: object) -> TypeGuard[sympy.Expr]:

@@ -176,6 +176,9 @@ REFUSED: list[Refusal] = [
     ("profile", lambda: cute.filter_zeros(L, ((), ())), StaticAssertError, "Mismatched tuple_size"),
     ("steps of an array", lambda: cute.steps(np.array([1, 2])), InvalidTypeError, "steps can't explain array"),
     ("steps of nothing", lambda: cute.steps(cute.complement), InvalidTypeError, "can't take 0 operands"),
+    ("a power without end", lambda: Int(3) ** Int(2**63), LayoutError, "must be at most 2**256 in magnitude"),
+    ("its reflection", lambda: 3 ** Int(2**63), LayoutError, "must be at most 2**256 in magnitude"),
+    ("a huge tiler", lambda: cute.flat_divide(Layout(2**62, 2**62), (10**5000, Int(2))), StaticAssertError, "bits)"),
     ("steps of one", lambda: cute.steps(cute.zipped_divide, L), InvalidTypeError, "can't take 1 operand: missing"),
     ("steps of four", lambda: cute.steps(cute.composition, L, 8, 0, 1), InvalidTypeError, "can't take 4 operands"),
     (

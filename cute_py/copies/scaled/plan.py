@@ -392,7 +392,7 @@ def _launch(
     masked = index.masked if index else 0
     head = (
         *(source.pitch, 0, *shape, source.lines, outputs[0].lines, across, *magic(across), masked),
-        *(1.0 if source.total is None else float(source.total), 0, 0, 0),
+        *(1.0 if source.total is None else float(source.total), down, 0, 0),
     )
     packed = tuple(_output(o, s, source.by_columns) for o, s in zip(outputs, scales, strict=True))
     size = _size(source, outputs, scales, shape)

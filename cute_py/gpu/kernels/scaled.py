@@ -33,7 +33,7 @@ struct Scaled {
   i64 pitch, target_pitch;
   u32 m, k, source_rows, target_rows, across, magic, shift, masked;
   float total;
-  u32 spare[3];
+  u32 down, spare[2];
   u32 steps[2 * STEPS];
   Output out[OUTPUTS];
 };

@@ -25,7 +25,7 @@ STEPS: Final = 8
 
 HEAD: Final = struct.Struct("<5Qqq8If3I")
 """Format of source, its scales, rows, into_rows, record; pitch, spare; m, k, rows of the source, rows of the
-destination, tiles across, magic, shift, masked element; total; spare."""
+destination, tiles across, magic, shift, masked element; total; tiles down; spare."""
 OUTPUT: Final = struct.Struct(f"<2Qq6I{2 * STEPS}I6f2I")
 """Format of data, scales, pitch; lines, along, rows and columns of scales, fill, spare; steps; totals."""
 INPUT_STEPS: Final = struct.Struct(f"<{2 * STEPS}I")
