@@ -211,7 +211,7 @@ def test_batches_and_threads_do_not_change_a_cast(source: type, monkeypatch: pyt
     x = (rng.standard_normal(10007) * np.exp2(rng.integers(-20, 9, 10007))).astype(source)
     x[[5, 4000, 9999]] = np.nan, -np.inf, 1e6
     whole = {name: codes(cast(x, name, saturate=False)) for name in FLOATS}
-    monkeypatch.setattr(numbers, "BATCH", 640)
+    monkeypatch.setattr(numbers, "BATCH", 160)
     for processors in (1, 3):
         monkeypatch.setattr(os, "cpu_count", lambda count=processors: count)
         for name, want in whole.items():
