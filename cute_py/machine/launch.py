@@ -67,7 +67,7 @@ class HasKernel(Protocol):
 class MachineLaunch:
     """A launch: a kernel with its grid and arguments.
 
-    memory: further arrays that the kernel accesses, by name.
+    memory: other arrays that the kernel accesses, by name.
     """
 
     kernel: HasKernel
@@ -124,13 +124,24 @@ def host_array(value: Any, what: str) -> Array:
     return array
 
 
+def _is_global(value: object) -> bool:
+    """Whether a value is an array that becomes a range of global memory. A numpy scalar is passed by value."""
+    return is_array(value) and not isinstance(value, np.generic)
+
+
+def _contains_pointers(value: object) -> bool:
+    """Whether a value is a pair of a structure or an array and its pointers by offset."""
+    return isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[1], Mapping)
+
+
 class Arguments:
     """The arrays and the parameter bytes of a launch.
 
     Args:
         values: one value for each parameter. `None` is a null pointer, a pair (map, array) is a tensor map, and a pair
-            (bytes, {offset: array or map}) is a structure that contains pointers or maps.
-        arch: the architecture for which tensor maps are encoded.
+            (bytes, {offset: array or map}) is a structure that contains pointers or maps. With an array in place of the
+            bytes, the array in global memory contains them: each run stores the addresses or maps in it.
+        arch: the architecture that tensor maps are encoded for.
     Raises:
         InvalidTypeError, InvalidValueError: a value does not fit its parameter, or the number of values is wrong.
     """
@@ -160,12 +171,16 @@ class Arguments:
         self._groups = _grouped(self.arrays)
 
     def _collect(self, name: str, value: Any) -> None:
-        if isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[1], Mapping):
+        if _contains_pointers(value):
+            if _is_global(value[0]):
+                self.arrays[name] = held = host_array(value[0], name)
+                if not held.flags.writeable:
+                    raise InvalidTypeError(f"{name} must be writable, because each run stores addresses in it")
             for offset, one in value[1].items():
                 self._collect(f"{name}, byte {offset}", one)
         elif isinstance(value, (tuple, list)) and len(value) == 2 and is_array(value[1]):
             self.arrays[name] = host_array(value[1], name)
-        elif is_array(value) and not isinstance(value, np.generic):
+        elif _is_global(value):
             self.arrays[name] = host_array(value, name)
 
     def bytes_of(self) -> dict[str, Array]:
@@ -196,13 +211,14 @@ class Arguments:
 
     def _bytes(self, name: str, one: Variable, value: Any, address: Mapping[str, int], memory: Memory) -> bytes:
         what = f"{name} ({one.name}, {_type(one)})"
-        if isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[1], Mapping):
-            made = bytearray(_plain(value[0], one, what))
-            for offset, inner in value[1].items():
-                part = self._pointer(f"{name}, byte {offset}", inner, address)
-                at = expect_integer(offset, "an offset in a structure", 0, len(made) - len(part))
-                made[at : at + len(part)] = part
-            return bytes(made)
+        if _contains_pointers(value):
+            if name not in address:
+                made = bytearray(_plain(value[0], one, what))
+                self._store_pointers(name, memoryview(made), value[1], address)
+                return bytes(made)
+            value, pointers = self.arrays[name], value[1]
+            content = value.reshape(-1).view(np.uint8) if value.nbytes else value.tobytes()
+            self._store_pointers(name, memoryview(content), pointers, address)
         if name in address:
             raw = self._pointer(name, value, address)
             if len(raw) == MAP_BYTES and one.nbytes == 8:
@@ -214,6 +230,15 @@ class Arguments:
                 raise InvalidTypeError(text, hint=hint if one.nbytes == MAP_BYTES else None)
             return raw
         return _plain(value, one, what)
+
+    def _store_pointers(
+        self, name: str, content: memoryview, pointers: Mapping[Any, Any], address: Mapping[str, int]
+    ) -> None:
+        """Store the addresses and maps at their offsets."""
+        for offset, inner in pointers.items():
+            part = self._pointer(f"{name}, byte {offset}", inner, address)
+            at = expect_integer(offset, f"an offset in {name}", 0, len(content) - len(part))
+            content[at : at + len(part)] = part
 
     def _pointer(self, name: str, value: Any, address: Mapping[str, int]) -> bytes:
         if is_array(value):
