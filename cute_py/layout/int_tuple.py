@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from cute_py.argument_checks import MIN_INTEGER
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, StaticAssertError, given
 from cute_py.layout.arguments import IntTuple, LayoutLike, Leaf, Shape, Shaped, Tree
 from cute_py.layout.leaf import (
@@ -48,6 +49,7 @@ from cute_py.layout.trees import (
     check_depth,
     congruent_trees,
     depth_of,
+    fits,
     leaves,
     modes,
     rank_of,
@@ -212,21 +214,22 @@ def crd2idx_of(coord: Tree, shape: Tree, stride: Tree, start: int = 0) -> Leaf:
     x: Any
     for i, x in enumerate(coord):
         d: Any = stride[i]  # type: ignore[index]
-        if type(x) is int and type(d) is int:
+        kind, other = type(x), type(d)
+        if kind is int and other is int:
             total += x * d
             static = False
-        elif type(x) is int and type(d) is Int:
+        elif kind is int and other is Int:
             if d:
                 total += x * (d | 0)
                 static = False
-        elif type(x) is Int and type(d) is Int:
+        elif kind is Int and other is Int:
             total += (x | 0) * (d | 0)
-        elif type(x) is Int and type(d) is int:
+        elif kind is Int and other is int:
             if x:
                 total += (x | 0) * d
                 static = False
         else:
-            nested = type(x) is tuple or type(d) is tuple
+            nested = kind is tuple or other is tuple
             term: Any = crd2idx_of(x, shape[i], d) if nested else _scaled(x, d)  # type: ignore[index]
             if type(term) in KNOWN_KINDS:
                 total += term | 0
@@ -285,9 +288,9 @@ def idx2crd_strided(idx: Tree, shape: Tree, stride: Tree) -> Tree:
 
 def _shape_of(thing: Shaped, depth: int = 0) -> Tree:
     """Return the shape of a layout or tensor as a tree of leaves; in a bare tuple, convert each item."""
-    if depth == 0 and are_numbers(thing):
-        return thing
     if type(thing) is tuple:
+        if depth == 0 and are_numbers(thing):
+            return thing
         if depth > MAX_DEPTH:
             raise InvalidValueError(f"a tuple is nested deeper than {MAX_DEPTH} levels")
         return tuple([_shape_of(x, depth + 1) for x in thing])
@@ -369,9 +372,10 @@ def inner_product(a: Tree, b: Tree) -> Int | int:
     >>> inner_product((1, (2, 3)), (10, (20, 30)))
     140
     """
-    factors, strides = as_leaves(a), as_leaves(b)
-    _expect_paired(factors, strides)
-    return crd2idx_of(factors, strides, strides)  # type: ignore[return-value]
+    if not fits(a, b, least=MIN_INTEGER):
+        a, b = as_leaves(a), as_leaves(b)
+        _expect_paired(a, b)
+    return crd2idx_of(a, b, b)  # type: ignore[return-value]
 
 
 def _expect_paired(a: Tree, b: Tree) -> None:

@@ -510,33 +510,34 @@ def coprofile(layout: LayoutLike) -> IntTuple:
 
 def coshape_of(shape: Tree, stride: Tree) -> Tree:
     """Return 1 + the largest offset in each codomain mode, computed with the absolute values of the strides."""
-    strides = leaves(stride)
+    flat = type(stride) is tuple and tuple not in map(type, stride)
+    sizes: Any = shape if flat else leaves(shape)
+    strides: Any = stride if flat else leaves(stride)
     if KNOWN_KINDS.issuperset(map(type, strides)):
-        return _extent(leaves(shape), strides)
-    pairs = zip(leaves(shape), strides, strict=True)
-    stride = tuple([times(STATIC_ZERO, d) if is_one(s) else d for s, d in pairs])  # modes of size 1 don't move
-    profile = coprofile_of(stride)
+        return _extent(sizes, strides)
+    pairs = zip(sizes, strides, strict=True)
+    moving = tuple([times(STATIC_ZERO, d) if is_one(s) else d for s, d in pairs])  # modes of size 1 don't move
+    profile = coprofile_of(moving)
     if profile == 0:
-        return _extent(leaves(shape), leaves(stride))
-    if any(not getattr(d, "modes", None) and not is_zero(d) for d in leaves(stride)):
-        raise LayoutError("the layout mixes integer strides and basis strides", {"strides": tree_text(stride)})
-    extents = [_extent(leaves(shape), leaves(along_axis(stride, path))) for path in axis_paths(profile)]
+        return _extent(sizes, moving)
+    if any(not getattr(d, "modes", None) and not is_zero(d) for d in moving):
+        raise LayoutError("the layout mixes integer strides and basis strides", {"strides": tree_text(moving)})
+    extents = [_extent(sizes, leaves(along_axis(moving, path))) for path in axis_paths(profile)]
     return unflatten_leaves(extents, profile)
 
 
 def _extent(sizes: Sequence[Any], strides: Sequence[Any]) -> Leaf:
     """Return 1 + the sum of (size - 1) * |stride|."""
-    steps = []
-    for d in strides:
-        if type(d) not in KNOWN_KINDS:
-            if not is_symbolic(d):
-                facts = {"shape": tree_text(tuple(sizes)), "stride": tree_text(tuple(strides))}
-                raise LayoutError(f"the layout has no cosize, because strides such as {d} have no order", facts)
-            steps.append(abs(d))
-        else:
-            steps.append(d if d >= 0 else -d)
+
+    def magnitude(d: Any) -> Any:
+        if type(d) in KNOWN_KINDS or is_symbolic(d):
+            return abs(d)
+        facts = {"shape": tree_text(tuple(sizes)), "stride": tree_text(tuple(strides))}
+        raise LayoutError(f"the layout has no cosize, because strides such as {d} have no order", facts)
+
     last = tuple([STATIC[(s | 0) - 1] if type(s) is Int else s - 1 for s in sizes])
-    return crd2idx_of(last, last, tuple(steps), start=1)
+    steps = tuple([d if type(d) in KNOWN_KINDS and d >= 0 else magnitude(d) for d in strides])
+    return crd2idx_of(last, last, steps, start=1)
 
 
 def coshape(layout: LayoutLike, *mode: int) -> IntTuple:

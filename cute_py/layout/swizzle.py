@@ -260,14 +260,13 @@ class Swizzle:
     __slots__ = ("_base", "_bits", "_shift", "_yyy")
 
     def __init__(self, bits: int, base: int, shift: int | None = None) -> None:
-        if shift is None:
-            shift = bits
-        if not (type(bits) is type(base) is type(shift) is int and 0 <= bits <= shift and not (base | shift) >> 7):
-            bits, base, shift = _checked_swizzle(bits, base, shift)
+        distance = -1 if shift is None else shift
+        if not (type(bits) is type(base) is type(shift) is int and 0 <= bits <= distance <= MAX_BITS >= base >= 0):
+            bits, base, distance = _checked_swizzle(bits, base, bits if shift is None else shift)
         self._bits = bits
         self._base = base
-        self._shift = shift
-        self._yyy = (1 << bits) - 1 << (base + shift if shift > 0 else base)
+        self._shift = distance
+        self._yyy = (1 << bits) - 1 << (base + distance if distance > 0 else base)
 
     @property
     def bits(self) -> int:

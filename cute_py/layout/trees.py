@@ -272,9 +272,10 @@ def zip2_by(tree: Tree, guide: Tiler) -> tuple[Tree, Tree]:
     return tuple(first), (*second, *tree[len(guide) :])
 
 
-def fits(shape: Any, stride: Any, depth: int = 0) -> bool:
-    """Return whether two trees can be the shape and stride of a layout: they have one profile, no size is negative, and
-    all numbers are in range. Also return False if only a full check can decide, as for strides that are not numbers.
+def fits(shape: Any, stride: Any, least: int = 0, depth: int = 0) -> bool:
+    """Return whether two trees can be the shape and stride of a layout: they have one profile, no size is below
+    `least`, and all numbers are in range. Also return False if only a full check can decide, as for strides that are
+    not numbers.
     """
     if type(shape) is not tuple:
         shape, stride = (shape,), (stride,)
@@ -283,10 +284,10 @@ def fits(shape: Any, stride: Any, depth: int = 0) -> bool:
     for i, s in enumerate(shape):
         d = stride[i]
         if type(s) in KNOWN_KINDS and type(d) in KNOWN_KINDS:
-            if (s | d) >> 127 and not 0 <= s <= MAX_INTEGER >= d >= MIN_INTEGER:  # 0 if both are far within the range
+            if (s | d) >> 127 and not least <= s <= MAX_INTEGER >= d >= MIN_INTEGER:  # 0 if both are far within
                 return False
         elif type(s) is tuple or type(d) is tuple:
-            if type(s) is not tuple or depth >= MAX_DEPTH or not fits(s, d, depth + 1):
+            if type(s) is not tuple or depth >= MAX_DEPTH or not fits(s, d, least, depth + 1):
                 return False
         elif type(s) is type(d) and is_symbol_kind(type(s)):  # type: ignore[arg-type]
             if s.is_integer is False or s.is_negative or d.is_integer is False:
