@@ -21,7 +21,6 @@ from cute_py.layout.leaf import (
     KNOWN_KINDS,
     MAX_DEPTH,
     MAX_RESULT,
-    MIN_RESULT,
     STATIC,
     STATIC_ONE,
     STATIC_ZERO,
@@ -210,7 +209,7 @@ def crd2idx_of(coord: Tree, shape: Tree, stride: Tree, start: int = 0) -> Leaf:
         coord, stride = (coord,), (stride,)
     total: Any = start
     static = True
-    others: list[Leaf] = []
+    others: tuple[Leaf, ...] = ()
     x: Any
     for i, x in enumerate(coord):
         d: Any = stride[i]  # type: ignore[index]
@@ -235,8 +234,10 @@ def crd2idx_of(coord: Tree, shape: Tree, stride: Tree, start: int = 0) -> Leaf:
                 total += term | 0
                 static = static and type(term) is Int
             else:
-                others.append(term)
-    sum_: Leaf = STATIC[total] if static else total if MIN_RESULT <= total <= MAX_RESULT else check_result(total)
+                others += (term,)
+    if total >> 256:  # 0 for nearly all numbers
+        check_result(total)
+    sum_: Leaf = STATIC[total] if static else total
     return functools.reduce(plus, others, sum_) if others else sum_
 
 
