@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from cute_py.argument_checks import expect_path
-from cute_py.errors import FileFormatError, given
+from cute_py.errors import FileFormatError, given, system_reason
 
 
 def unwritable_reason(path: str | os.PathLike[str]) -> str | None:
@@ -30,7 +30,7 @@ def unwritable_reason(path: str | os.PathLike[str]) -> str | None:
         os.stat(os.path.dirname(target) or ".")
         mode = os.stat(target).st_mode if os.path.exists(target) else stat.S_IFREG
     except (OSError, ValueError) as error:
-        return getattr(error, "strerror", None) or str(error)
+        return system_reason(error)
     if not os.fspath(path) or not stat.S_ISREG(mode):
         return "Is a directory" if not os.fspath(path) or stat.S_ISDIR(mode) else "not a plain file"
     return None
@@ -71,7 +71,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[I
         if temporary and os.path.exists(temporary):
             os.unlink(temporary)
         if isinstance(error, OSError):
-            raise FileFormatError(f"{shown}: can't be written: {error.strerror or error}") from None
+            raise FileFormatError(f"{shown}: can't be written: {system_reason(error)}") from None
         raise
     return Path(path)
 

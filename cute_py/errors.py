@@ -97,6 +97,18 @@ class _Shortened(reprlib.Repr):
             return f"<{type(x).__name__} that can't be printed>"
 
 
+def system_reason(error: OSError | ValueError) -> str:
+    """Why a file can't be opened or a name can't be resolved, without the number and the name. The system refuses a
+    name with a zero byte with a `ValueError`.
+
+    >>> system_reason(FileNotFoundError(2, "No such file or directory", "a.map"))
+    'No such file or directory'
+    >>> system_reason(ValueError("embedded null byte"))
+    'embedded null byte'
+    """
+    return getattr(error, "strerror", None) or str(error)
+
+
 def given(value: object) -> str:
     """A user's value as an error message prints it: its repr on one line, shortened. It works even if the repr raises.
 

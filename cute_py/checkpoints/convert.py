@@ -28,7 +28,7 @@ from cute_py.checkpoints.source import INDEX_SUFFIX, Checkpoint, open_checkpoint
 from cute_py.copies.scaled.host import SAME_BYTES, same_bytes
 from cute_py.diagnostics import refuse
 from cute_py.dtypes import DType, DTypeLike, as_dtype
-from cute_py.errors import FileFormatError, InvalidValueError, counted, given
+from cute_py.errors import FileFormatError, InvalidValueError, counted, given, system_reason
 from cute_py.formats.format import Format, parse_format
 from cute_py.formats.stored_weights import METADATA, Convention, convention_row
 from cute_py.mesh.stored_tensors import Progress, header_bytes
@@ -359,7 +359,7 @@ def _file(
             bits_of = {work.source.name: made.done[_key(work)].get("bits") for work in works}
             made.complete(header_bytes(tensors, _metadata(plain, works, options, bits_of)))
     except OSError as error:
-        raise FileFormatError(f"{goal}: can't be written: {error.strerror or error}") from None
+        raise FileFormatError(f"{goal}: can't be written: {system_reason(error)}") from None
     return {key: record["sums"] for key, record in made.done.items()}, made.resumed
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cute_py.argument_checks import expect_path
-from cute_py.errors import FileFormatError, given
+from cute_py.errors import FileFormatError, given, system_reason
 from cute_py.formats.stored_weights import StoredWeights, find_weights
 from cute_py.mesh.stored_tensors import StoredFile, StoredTensor, stored_file
 
@@ -101,7 +101,7 @@ def _paths(path: Path) -> tuple[list[Path], Path | None, dict[str, Path]]:
         table = json.loads(path.read_text())
         placed = {str(name): path.parent / Path(file).name for name, file in table["weight_map"].items()}
     except OSError as error:
-        raise FileFormatError(f"{path}: can't be read: {error.strerror}") from None
+        raise FileFormatError(f"{path}: can't be read: {system_reason(error)}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise FileFormatError(f"{path}: an index must be JSON with a weight_map of tensors and files") from None
     if not placed:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cute_py.cli.arguments import STANDARD_INPUT, json_option, report, standard_bytes
 from cute_py.cli.run_command import finding_record, launch_arguments, launched_values, run_launch, run_record
 from cute_py.diagnostics import Scope, diagnostics_of
-from cute_py.errors import FileFormatError, InvalidValueError, counted, shortened
+from cute_py.errors import FileFormatError, InvalidValueError, counted, shortened, system_reason
 from cute_py.targets import architecture
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _content(name: str) -> bytes:
             with open(name, "rb") as file:
                 data = file.read(MAX_FILE + 1)
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
+            reason = system_reason(error)
             raise FileFormatError(f"{shortened(name)}: can't be read: {reason}") from None
     if len(data) > MAX_FILE:
         raise FileFormatError(f"{shortened(name)}: the file has more than {MAX_FILE} bytes, the maximum for a module")

@@ -26,7 +26,7 @@ from cute_py.cli.arguments import (
     standard_text,
 )
 from cute_py.cli.serve_workers import diagnostic_data
-from cute_py.errors import FileFormatError, InvalidValueError, ParseError, counted
+from cute_py.errors import FileFormatError, InvalidValueError, ParseError, counted, system_reason
 from cute_py.tma.descriptor.data_types import Interleave, L2Promotion, OobFill, TensorMapSwizzle, format_of
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe, logical_slots
@@ -113,7 +113,7 @@ def _text(name: str) -> str:
         with open(name, "rb") as file:
             data = file.read(MAX_TEXT + 1)
     except (OSError, ValueError) as error:
-        raise FileFormatError(f"{name}: can't be read: {getattr(error, 'strerror', None) or error}") from None
+        raise FileFormatError(f"{name}: can't be read: {system_reason(error)}") from None
     if len(data) > MAX_TEXT:
         raise FileFormatError(f"{name}: the file has more than {MAX_TEXT} bytes, the maximum for a request")
     try:

@@ -11,7 +11,7 @@ from typing import Final
 
 import cute_py as cute
 from cute_py.cli.arguments import STANDARD_INPUT, json_option, report, standard_bytes
-from cute_py.errors import FileFormatError, counted, shortened
+from cute_py.errors import FileFormatError, counted, shortened, system_reason
 from cute_py.explanation.dispatch import readings_of
 from cute_py.explanation.readings import Reading, without
 from cute_py.layout.steps import explained
@@ -194,7 +194,7 @@ def _text(argument: str) -> str:
         with open(argument, "rb") as file:
             raw = file.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise FileFormatError(f"can't read {argument}: {error.strerror}") from None
+        raise FileFormatError(f"can't read {argument}: {system_reason(error)}") from None
     return _decoded(raw, argument, "replace")
 
 

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 from cute_py.argument_checks import expect, expect_items
-from cute_py.errors import CuteError, nearest_names, shortened
+from cute_py.errors import CuteError, nearest_names, shortened, system_reason
 from cute_py.terminal import ERROR, FACT, HINT, folded, painted, terminal_width, wants_colour
 
 COMMANDS = {
@@ -208,7 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 141
     except OSError as error:
         _silence_output()
-        _report_error(f"cute-py: error: {error.strerror or error}")
+        _report_error(f"cute-py: error: {system_reason(error)}")
         return 2
 
 
@@ -244,7 +244,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         if error.filename is None:  # an error of standard output; the error of a file has its name
             _silence_output()
         place = f"{error.filename}: " if error.filename is not None else ""
-        return _refuse(options, f"error: {place}{error.strerror or error}")
+        return _refuse(options, f"error: {place}{system_reason(error)}")
     except KeyboardInterrupt:
         _report_error("cute-py: interrupted")
         return 130

@@ -32,7 +32,7 @@ from urllib.parse import parse_qs, urlsplit
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.cli.arguments import integer, json_option
 from cute_py.cli.serve_workers import ANSWER_SECONDS, Json, NoAnswer, Workers, plain_error, refusal
-from cute_py.errors import CuteError, InvalidValueError, given
+from cute_py.errors import CuteError, InvalidValueError, given, system_reason
 from cute_py.page.document import explorer_page, policy
 
 Request: TypeAlias = "socket.socket | tuple[bytes, socket.socket]"
@@ -350,7 +350,7 @@ def make_server(
             raise OSError("this address family is not available")
         return ExplorerServer(family, address, name, answer, seconds)
     except (OSError, ValueError) as error:  # ValueError: a name that can't be resolved
-        reason = getattr(error, "strerror", None) or error
+        reason = system_reason(error)
         hint = "--port 0 selects a free port" if getattr(error, "errno", 0) in _TAKEN else None
         raise InvalidValueError(f"can't listen on {given(name)[1:-1]} port {port}: {reason}", hint=hint) from None
 

@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from cute_py.diagnostics import Diagnostic, diagnostics_of
-from cute_py.errors import CuteError, DeviceError, integer_text
+from cute_py.errors import CuteError, DeviceError, integer_text, system_reason
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 Answer = Callable[[Mapping[str, str]], Mapping[str, Json]]
@@ -236,7 +236,7 @@ class Workers:
             try:
                 return self._free.pop() if self._free else self._new()
             except OSError as error:
-                raise NoAnswer(503, f"no worker process can be started: {error.strerror}") from None
+                raise NoAnswer(503, f"no worker process can be started: {system_reason(error)}") from None
 
     def _give_back(self, worker: Worker) -> None:
         """Return a worker, or its replacement, to the pool."""

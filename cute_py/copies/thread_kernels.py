@@ -16,6 +16,7 @@ from cute_py.copies.tile import BlockTile, spread_of
 from cute_py.gpu.kernels.relayout import (
     CLASS,
     DIGIT,
+    GROUP,
     MAX_CLASSES,
     MAX_DIGITS,
     RUNS,
@@ -37,6 +38,10 @@ else:
 FEW: Final = 65536
 """Maximum number of reads of a copy in which each thread gathers whole vectors: 256 KiB in reads of 4 bytes, 1 MiB in
 reads of 16 bytes. For these copies, kernels with tiles are slower (measured on NVIDIA H200)."""
+APART: Final = 1024
+"""Minimum number of tiles between neighbours for which tiles are grouped. About as many run at the same time. Measured
+on NVIDIA H200: such copies take 0.8 to 1.04 of the time without groups; copies with fewer tiles between neighbours take
+up to 1.1 of it."""
 ALONE: Final = 16384
 """Up to this number of vectors, each vector has its own thread, in small blocks. Measured on NVIDIA H200."""
 
@@ -125,6 +130,22 @@ def _class(tile: BlockTile, combination: int, places: tuple[int, int, int]) -> b
     return CLASS.pack(*entries, places[2], shape.run(combination, 1), held, shape.run(combination, 0) * shape.element)
 
 
+def _grouping(tile: BlockTile, live: Sequence[int]) -> tuple[int, int] | None:
+    """Return (tiles between neighbours, neighbours) along the mode that cuts the source's rows, if tiles are grouped
+    along it. Then neighbours share sectors, and so many tiles lie between them that they do not run at the same
+    time."""
+    shape = tile.shape
+    cut = shape.orders[0][shape.runs[0] - 1] if shape.runs[0] else -1
+    if not shape.shifts[0] or cut not in live:
+        return None
+    before = math.prod([shape.counts[i] for i in live[: live.index(cut)]])
+    return (before, shape.counts[cut]) if before >= APART else None
+
+
+def _divisor(size: int) -> tuple[int, int, int]:
+    return (size, *magic(size))
+
+
 def block_order(tile: BlockTile) -> list[int]:
     """Return the modes that the block index counts; the mode with the destination's smallest stride is the first."""
     return [i for i, count in enumerate(tile.shape.counts) if count > 1]
@@ -146,6 +167,8 @@ def tile_launch(refinement: Refinement, tile: BlockTile) -> ThreadLaunch:
     steps = [shape.modes[m].source * (shape.extents[m] + shape.halo) * element for m in shape.orders[0]]
     reach = sum(steps) if min(steps) > 0 else 1 << 62  # a backward walk checks every word
     affine = tile.affine
+    grouping = _grouping(tile, live)
+    before, cut = grouping or (1, 1)
     head = (
         *(start * element for start in refinement.starts),
         reach,
@@ -158,6 +181,9 @@ def tile_launch(refinement: Refinement, tile: BlockTile) -> ThreadLaunch:
         *(tile.pitches[shape.orders[1][0]], 0),
         *(spread + [0] * (16 - len(spread))),
         *(pieces + [0] * (16 - len(pieces))),
+        *_divisor(before * cut),
+        *_divisor(before * GROUP),
+        *(before, cut),
     )
     body = b"".join(digits).ljust(MAX_DIGITS * DIGIT.size, b"\0")
     body += b"".join(classes).ljust(MAX_CLASSES * CLASS.size, b"\0")
@@ -178,6 +204,7 @@ def tile_launch(refinement: Refinement, tile: BlockTile) -> ThreadLaunch:
         columns=shape.columns,
         pitch=tile.folded_pitch,
         skew=tile.skew if shape.shifts[1] else 0,
+        grouped=grouping is not None,
     )
     return ThreadLaunch(kernel, math.prod(shape.counts), tables, head, body, source_reach(refinement, element))
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from cute_py.copies.modes import VECTORS, CopyMode, Refinement
 from cute_py.gpu.kernels.relayout import GRAIN, MAX_CLASSES, WORD
-from cute_py.targets import MULTIPROCESSORS, WARP
+from cute_py.targets import MULTIPROCESSORS, SECTOR_BYTES, WARP
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,6 +95,16 @@ class TileShape:
     def copied(self) -> int:
         """Number of bytes that the copy moves."""
         return math.prod([m.size for m in self.modes]) * self.element
+
+    @functools.cached_property
+    def torn_sectors(self) -> float:
+        """Number of sectors of the destination that a full tile writes in part, on average."""
+        if self.shifts[1]:
+            return 0
+        steps = [self.modes[m].destination for m in self.orders[1][self.runs[1] :]]
+        steps += [m.destination * t for m, t, n in zip(self.modes, self.extents, self.counts, strict=True) if n > 1]
+        grain = math.gcd(self.run(0, 1) * self.element, *[step * self.element for step in steps], SECTOR_BYTES)
+        return 2 * self.rows(0, 1) * self.columns * (1 - grain / SECTOR_BYTES)
 
     @functools.cached_property
     def run_mode(self) -> int:

@@ -10,13 +10,14 @@ step is the result of the operation.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from cute_py.argument_checks import expect, record_text
-from cute_py.errors import InvalidTypeError, given, integer_text
+from cute_py.errors import InvalidTypeError, counted, given, integer_text
 from cute_py.layout.arguments import LayoutLike, Leaf, Shaped, Tiler, Value
 from cute_py.layout.coalesce import coalesce, coalesced, coalesced_by_steps, filtered
 from cute_py.layout.composition import composed_by_steps, composition, tiler_text
@@ -371,9 +372,14 @@ def steps(operation: Operation, *operands: Tiler | LayoutLike) -> tuple[Step, ..
     if not callable(operation) or operation not in explained():
         name = getattr(operation, "__name__", given(operation))
         raise InvalidTypeError(f"steps can't explain {name}", {"explained": ", ".join(o.__name__ for o in explained())})
-    if not operands:
-        raise InvalidTypeError(f"{operation.__name__} needs operands")
     of = _STEPS[operation]
+    try:
+        inspect.signature(operation).bind(*operands)
+        inspect.signature(of).bind(operation, *operands)  # composition takes `inner` and `strict`, which have no steps
+    except TypeError as error:
+        takes = ", ".join(inspect.signature(operation).parameters)
+        text = f"{operation.__name__}({takes}) can't take {counted(len(operands), 'operand')}: {error}"
+        raise InvalidTypeError(text, {"operands": given(operands)}) from None
     if of not in (_coalesce_steps, _complement_steps, _inverse_steps) or (
         isinstance(operands[0], Layout) and not (operation is coalesce and len(operands) > 1)
     ):

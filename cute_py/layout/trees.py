@@ -22,6 +22,11 @@ from cute_py.layout.leaf import (
 )
 
 
+def _refuse_depth(depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise InvalidValueError(f"a tuple is nested deeper than {MAX_DEPTH} levels")
+
+
 def check_depth(tree: object) -> None:
     """Refuse a tree that is nested deeper than any real layout, before a recursion reaches it.
 
@@ -31,11 +36,11 @@ def check_depth(tree: object) -> None:
     if type(tree) is not tuple or tuple not in map(type, tree):
         return
     level: list[object] = [tree]
-    for _ in range(MAX_DEPTH + 1):
+    for depth in range(MAX_DEPTH + 2):
+        _refuse_depth(depth)
         level = [x for t in level if type(t) is tuple for x in t if type(x) is tuple]
         if not level:
             return
-    raise InvalidValueError(f"a tuple is nested deeper than {MAX_DEPTH} levels")
 
 
 def as_tree(tree: Tree | Coordinate | Tiler, depth: int = 0) -> Tree:
@@ -52,8 +57,7 @@ def as_tree(tree: Tree | Coordinate | Tiler, depth: int = 0) -> Tree:
       hint : shapes and strides are tuples
     """
     if isinstance(tree, tuple):
-        if depth > MAX_DEPTH:
-            raise InvalidValueError(f"a tuple is nested deeper than {MAX_DEPTH} levels")
+        _refuse_depth(depth)
         return tuple([as_tree(x, depth + 1) for x in tree])
     kind = type(tree)
     if kind not in KNOWN and not (is_underscore(tree) or hasattr(kind, "_sliced") or hasattr(kind, "domain")):
@@ -177,8 +181,7 @@ def has_underscore(coord: Coordinate, depth: int = 0) -> bool:
         InvalidValueError: the coordinate has more than `MAX_DEPTH` levels of tuples.
     """
     if type(coord) is tuple:
-        if depth > MAX_DEPTH:
-            raise InvalidValueError(f"a tuple is nested deeper than {MAX_DEPTH} levels")
+        _refuse_depth(depth)
         for x in coord:
             if x is None or (has_underscore(x, depth + 1) if type(x) is tuple else isinstance(x, Underscore)):
                 return True
@@ -186,10 +189,15 @@ def has_underscore(coord: Coordinate, depth: int = 0) -> bool:
     return is_underscore(coord)
 
 
-def all_underscore(coord: Coordinate) -> bool:
-    """Return whether the coordinate keeps every mode. Call `has_underscore` first, because only it checks the depth."""
+def all_underscore(coord: Coordinate, depth: int = 0) -> bool:
+    """Return whether the coordinate keeps every mode.
+
+    Raises:
+        InvalidValueError: the coordinate has more than `MAX_DEPTH` levels of tuples.
+    """
     if type(coord) is tuple:
-        return all(all_underscore(x) for x in coord)
+        _refuse_depth(depth)
+        return all(all_underscore(x, depth + 1) for x in coord)
     return is_underscore(coord)
 
 

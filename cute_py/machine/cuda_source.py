@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from cute_py.errors import InvalidValueError, MissingPackageError, given, shortened
+from cute_py.errors import InvalidValueError, MissingPackageError, given, shortened, system_reason
 from cute_py.ptx.module import find_in_wheels
 
 TIME_LIMIT_SECONDS: Final = 600
@@ -158,8 +158,8 @@ def ptx_of_file(path: str, arch: str = "sm_90a", options: Sequence[str] = (), co
     """
     try:
         raw = Path(path).read_bytes()
-    except OSError as error:
-        raise InvalidValueError(f"{given(path)} can't be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        raise InvalidValueError(f"{given(path)} can't be read: {system_reason(error)}") from None
     if raw[:4] == _ELF and int.from_bytes(raw[18:20], "little") == _EM_CUDA:
         raise _without_ptx(path)
     if raw[:4] in (_ELF, _FATBIN):

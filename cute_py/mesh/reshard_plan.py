@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import expect_integers, expect_items, expect_path
-from cute_py.errors import FileFormatError, InvalidValueError, LayoutError, counted, given, shortened
+from cute_py.errors import FileFormatError, InvalidValueError, LayoutError, counted, given, shortened, system_reason
 from cute_py.mesh.placements import Partial, Placement, Replicate, SectionedShard
 from cute_py.mesh.sharded_layout import MOST_DEVICES, ShardedLayout, distribute
 from cute_py.mesh.weight_placements import Fused, Section, Sections, WeightPlacement, parse_weight_placement
@@ -220,7 +220,7 @@ def read_plan(path: str | os.PathLike[str]) -> ReshardPlan:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise FileFormatError(f"{path}: not valid TOML: {shortened(str(error))}") from None
     except (OSError, ValueError) as error:  # ValueError: a path that no file can have
-        raise FileFormatError(f"{path}: can't be read: {getattr(error, 'strerror', None) or error}") from None
+        raise FileFormatError(f"{path}: can't be read: {system_reason(error)}") from None
     unknown = [key for key in table if key not in ("source", "destination", "placements")]
     if unknown:
         raise FileFormatError(f"{path}: unknown table {given(unknown[0])}; must be source, destination or placements")

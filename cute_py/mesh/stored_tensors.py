@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from cute_py.argument_checks import expect_path
 from cute_py.array_headers import truncated
 from cute_py.dtypes import SAFETENSORS_TYPES, DType, as_dtype
-from cute_py.errors import FileFormatError, given, imported, shortened
+from cute_py.errors import FileFormatError, given, imported, shortened, system_reason
 from cute_py.mesh.sharded_layout import ShardedLayout
 
 CHUNK = 1 << 22
@@ -117,7 +117,7 @@ def stored_file(path: str | os.PathLike[str]) -> StoredFile:
     except FileFormatError:
         raise
     except OSError as error:
-        raise FileFormatError(f"{path}: can't be read: {error.strerror or error}") from None
+        raise FileFormatError(f"{path}: can't be read: {system_reason(error)}") from None
     except Exception as error:  # SafetensorError does not derive from a Python error
         lacks = truncated(os.fspath(file))
         raise FileFormatError(
@@ -184,7 +184,7 @@ def new_files(
             beside.replace(path)
     except OSError as error:
         path = opened[-1][1] if opened else paths[0]
-        raise FileFormatError(f"{path}: can't be written: {error.strerror}") from None
+        raise FileFormatError(f"{path}: can't be written: {system_reason(error)}") from None
     finally:
         for beside, _ in opened:
             beside.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from cute_py.argument_checks import record
-from cute_py.errors import DeviceError, MissingPackageError, shortened
+from cute_py.errors import DeviceError, MissingPackageError, shortened, system_reason
 
 SOURCE: Final = Path(__file__).with_name("injection.c")
 COMPILERS: Final = ("cc", "gcc", "clang")
@@ -106,7 +106,7 @@ def build_injector(folder: Path | None = None) -> Injector:
                 raise DeviceError(f"{compiler} can't compile the watching library", {"log": log})
             os.replace(made, library)
     except OSError as error:
-        raise DeviceError(f"{place}: can't store the watching library here: {error.strerror or error}") from None
+        raise DeviceError(f"{place}: can't store the watching library here: {system_reason(error)}") from None
     except subprocess.TimeoutExpired:
         raise DeviceError(f"{compiler} did not finish within {BUILD_SECONDS} s") from None
     return Injector(library, cupti)

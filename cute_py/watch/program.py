@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from cute_py.argument_checks import expect
-from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, given, shortened
+from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, given, shortened, system_reason
 from cute_py.watch.injector import Injector, build_injector
 from cute_py.watch.records import Recorder, Recording, WatchedMap, record_files
 
@@ -105,9 +105,7 @@ def _run(
     except FileNotFoundError:
         raise DeviceError(f"{shortened(command[0])}: no such program").of_rule("not found") from None
     except OSError as error:
-        raise DeviceError(f"{shortened(command[0])}: can't be run: {error.strerror or error}").of_rule(
-            "not run"
-        ) from None
+        raise DeviceError(f"{shortened(command[0])}: can't be run: {system_reason(error)}").of_rule("not run") from None
     before = signal.getsignal(signal.SIGINT)
     in_main = _is_main_thread()
     if in_main:

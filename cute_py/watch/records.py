@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cute_py.argument_checks import expect_path, record
-from cute_py.errors import CuteError, FileFormatError
+from cute_py.errors import CuteError, FileFormatError, system_reason
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.fields import MAP_BYTES, MAX_RANK
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
@@ -226,7 +226,7 @@ def _lines(path: Path) -> Iterable[str]:
         with open(path, encoding="utf-8", errors="replace") as file:
             yield from file
     except OSError as error:
-        raise FileFormatError(f"{path}: can't be read: {error.strerror or error}") from None
+        raise FileFormatError(f"{path}: can't be read: {system_reason(error)}") from None
 
 
 def read_records(folder: str | Path) -> Recording:
@@ -246,7 +246,7 @@ def read_records(folder: str | Path) -> Recording:
         if not place.is_dir():
             raise FileFormatError(f"{place}: no such folder")
     except (OSError, ValueError) as error:  # a name that is too long, or that no folder can have
-        raise FileFormatError(f"{str(place)[:80]!r}: {getattr(error, 'strerror', None) or error}") from None
+        raise FileFormatError(f"{str(place)[:80]!r}: {system_reason(error)}") from None
     recorder = Recorder()
     for path in record_files(place):
         for line in _lines(path):

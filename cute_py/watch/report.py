@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from cute_py.argument_checks import expect, expect_path, record
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import FileFormatError, UnknownFactError, counted, shortened
+from cute_py.errors import FileFormatError, UnknownFactError, counted, shortened, system_reason
 from cute_py.explanation.cuda_pastes import result_of_encode
 from cute_py.explanation.reasons import MAP_REASONS
 from cute_py.targets import architecture
@@ -120,7 +120,7 @@ class WatchReport:
                     path.write_bytes(judged.watched.data)
                     written.append(path)
         except (OSError, ValueError) as error:
-            raise FileFormatError(f"{place}: can't be written: {getattr(error, 'strerror', None) or error}") from None
+            raise FileFormatError(f"{place}: can't be written: {system_reason(error)}") from None
         return written
 
 

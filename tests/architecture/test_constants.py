@@ -36,6 +36,7 @@ REASONS: dict[tuple[str, str], str] = {
     ("copies", "WIDEST = 16"): "bytes of one thread's access",
     ("copies", "element < 16"): "an element that numpy has an integer for",
     ("gpu", "MAX_CLASSES = 16"): "classes of tiles",
+    ("gpu", "GROUP = 16"): "tiles of a group",
     ("copies", "REALIGNED_ROW = 256"): "bytes that one thread of the realigning kernel holds",
     ("copies", "size < 16"): "the unit of a bulk copy in bytes",
     ("copies", "size == 16"): "the unit of a bulk copy in bytes",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import expect_having, expect_integer, expect_integers, expect_path
 from cute_py.dtypes import DTypeLike, as_dtype
-from cute_py.errors import FileFormatError, InvalidTypeError, InvalidValueError, given
+from cute_py.errors import FileFormatError, InvalidTypeError, InvalidValueError, given, system_reason
 from cute_py.tma.descriptor.data_types import format_of
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.encode import pack
@@ -208,7 +208,7 @@ def _npy_header(path: Path) -> tuple[tuple[int, ...], Any, tuple[int, ...]]:
     try:
         array = numpy.lib.format.open_memmap(path, mode="r")
     except OSError as problem:
-        raise FileFormatError(f"can't read {path}: {problem.strerror or problem}") from None
+        raise FileFormatError(f"can't read {path}: {system_reason(problem)}") from None
     except Exception as problem:  # a broken header may raise any error of the parser of Python literals
         raise FileFormatError(f"{path} is not a .npy file of numbers", {"numpy": str(problem)}) from None
     return array.shape, array.dtype, array.strides

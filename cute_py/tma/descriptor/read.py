@@ -41,6 +41,7 @@ from cute_py.errors import (
     counted,
     given,
     integer_text,
+    system_reason,
 )
 from cute_py.tma.descriptor.fields import MAP_BYTES, MAX_RANK, PAYLOAD_BYTES, RESERVED
 
@@ -363,7 +364,7 @@ def _from_file(path: Path, order: Order) -> bytes:
         with path.open("rb") as file:
             raw = file.read(MAX_TEXT + 1)
     except (OSError, ValueError) as error:
-        raise FileFormatError(f"can't read {path}: {getattr(error, 'strerror', None) or error}") from None
+        raise FileFormatError(f"can't read {path}: {system_reason(error)}") from None
     if len(raw) > MAX_TEXT:
         raise FileFormatError(f"{path} has more than {MAX_TEXT} bytes, so it is neither a tensor map nor a text of one")
     if len(raw) in _SIZES and not _is_text(raw):
