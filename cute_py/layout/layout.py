@@ -74,6 +74,7 @@ from cute_py.layout.trees import (
     has_underscore,
     leaves,
     map_leaves,
+    modes,
     slice_tree,
     unflatten_leaves,
 )
@@ -510,9 +511,9 @@ def coprofile(layout: LayoutLike) -> IntTuple:
 
 def coshape_of(shape: Tree, stride: Tree) -> Tree:
     """Return 1 + the largest offset in each codomain mode, computed with the absolute values of the strides."""
-    flat = type(stride) is tuple and tuple not in map(type, stride)
-    sizes: Any = shape if flat else leaves(shape)
-    strides: Any = stride if flat else leaves(stride)
+    if type(stride) is tuple and KNOWN_KINDS.issuperset(map(type, stride)):  # they are flat
+        return _extent(modes(shape), stride)
+    sizes, strides = leaves(shape), leaves(stride)
     if KNOWN_KINDS.issuperset(map(type, strides)):
         return _extent(sizes, strides)
     pairs = zip(sizes, strides, strict=True)
@@ -528,16 +529,17 @@ def coshape_of(shape: Tree, stride: Tree) -> Tree:
 
 def _extent(sizes: Sequence[Any], strides: Sequence[Any]) -> Leaf:
     """Return 1 + the sum of (size - 1) * |stride|."""
-
-    def magnitude(d: Any) -> Any:
-        if type(d) in KNOWN_KINDS or is_symbolic(d):
-            return abs(d)
-        facts = {"shape": tree_text(tuple(sizes)), "stride": tree_text(tuple(strides))}
-        raise LayoutError(f"the layout has no cosize, because strides such as {d} have no order", facts)
-
     last = tuple([STATIC[(s | 0) - 1] if type(s) is Int else s - 1 for s in sizes])
-    steps = tuple([d if type(d) in KNOWN_KINDS and d >= 0 else magnitude(d) for d in strides])
+    steps = tuple([d if type(d) in KNOWN_KINDS and d >= 0 else _magnitude(d, sizes, strides) for d in strides])
     return crd2idx_of(last, last, steps, start=1)
+
+
+def _magnitude(d: Any, sizes: Sequence[Any], strides: Sequence[Any]) -> Leaf:
+    """Return |d| of a stride; refuse a stride without an order."""
+    if type(d) in KNOWN_KINDS or is_symbolic(d):
+        return abs(d)  # type: ignore[no-any-return]
+    facts = {"shape": tree_text(tuple(sizes)), "stride": tree_text(tuple(strides))}
+    raise LayoutError(f"the layout has no cosize, because strides such as {d} have no order", facts)
 
 
 def coshape(layout: LayoutLike, *mode: int) -> IntTuple:
