@@ -165,14 +165,25 @@ def compact_order(shape: Tree, order: Tree) -> Tree:
     return strides(shape, order)
 
 
-def _split(coord: Leaf, shape: tuple[Tree, ...]) -> tuple[Leaf, ...]:
+Sizes: TypeAlias = dict[int, Leaf]
+"""The sizes of nested modes, by the identity of the mode: each is computed once, however deep it lies."""
+
+
+def _size_of(mode: tuple[Tree, ...], sizes: Sizes) -> Leaf:
+    """Return the size of a nested mode, and keep it and the sizes of the modes inside it in `sizes`."""
+    if id(mode) not in sizes:
+        sizes[id(mode)] = product_of(tuple([_size_of(s, sizes) if type(s) is tuple else s for s in mode]))
+    return sizes[id(mode)]
+
+
+def _split(coord: Leaf, shape: tuple[Tree, ...], sizes: Sizes) -> tuple[Leaf, ...]:
     """Split an integer coordinate over modes, the first mode fastest. The last mode takes the remaining quotient
     without a modulo, so that coordinates beyond the shape continue along it, as in C++."""
     parts: list[Leaf] = []
     rest: Any = coord
     part: Any
     for i, mode in enumerate(shape[:-1]):
-        size: Any = product_of(mode) if type(mode) is tuple else mode
+        size: Any = _size_of(mode, sizes) if type(mode) is tuple else mode
         if type(rest) is int and rest >= 0 and (type(size) is int or type(size) is Int) and size > 1:
             rest, part = divmod(rest, size | 0)
         elif is_zero(rest):
@@ -194,7 +205,7 @@ def _scaled(x: Leaf, stride: Leaf) -> Leaf:
     return times(x, stride)
 
 
-def crd2idx_of(coord: Tree, shape: Tree, stride: Tree, start: int = 0) -> Leaf:
+def crd2idx_of(coord: Tree, shape: Tree, stride: Tree, start: int = 0, sizes: Sizes | None = None) -> Leaf:
     """Return the static `start` plus the inner product of a coordinate with the strides. An integer coordinate is split
     over the modes first.
 
@@ -204,7 +215,8 @@ def crd2idx_of(coord: Tree, shape: Tree, stride: Tree, start: int = 0) -> Leaf:
         if type(shape) is not tuple or len(coord) != len(shape):
             raise CoordinateError("Mismatched Ranks", {"coordinate": tree_text(coord), "shape": tree_text(shape)})
     elif type(shape) is tuple:
-        coord = _split(coord, shape)
+        sizes = {} if sizes is None else sizes
+        coord = _split(coord, shape, sizes)
     else:
         coord, stride = (coord,), (stride,)
     total: Any = start
@@ -213,23 +225,23 @@ def crd2idx_of(coord: Tree, shape: Tree, stride: Tree, start: int = 0) -> Leaf:
     x: Any
     for i, x in enumerate(coord):
         d: Any = stride[i]  # type: ignore[index]
-        kind, other = type(x), type(d)
-        if kind is int and other is int:
+        factor, step = type(x), type(d)
+        if step is int and factor is int:
             total += x * d
             static = False
-        elif kind is int and other is Int:
+        elif step is Int and factor is int:
             if d:
                 total += x * (d | 0)
                 static = False
-        elif kind is Int and other is Int:
+        elif step is Int and factor is Int:
             total += (x | 0) * (d | 0)
-        elif kind is Int and other is int:
+        elif step is int and factor is Int:
             if x:
                 total += (x | 0) * d
                 static = False
         else:
-            nested = kind is tuple or other is tuple
-            term: Any = crd2idx_of(x, shape[i], d) if nested else _scaled(x, d)  # type: ignore[index]
+            nested = factor is tuple or step is tuple
+            term: Any = crd2idx_of(x, shape[i], d, 0, sizes) if nested else _scaled(x, d)  # type: ignore[index]
             if type(term) in KNOWN_KINDS:
                 total += term | 0
                 static = static and type(term) is Int
@@ -256,16 +268,17 @@ def crd2idx_horner(coord: Tree, shape: Tree) -> Leaf:
     return result
 
 
-def idx2crd_colex(idx: Tree, shape: Tree) -> Tree:
+def idx2crd_colex(idx: Tree, shape: Tree, sizes: Sizes | None = None) -> Tree:
     """Return the coordinate of a colexicographic index in a shape. The last mode is not reduced modulo its size."""
     if type(idx) is tuple:
         if type(shape) is not tuple or len(idx) != len(shape):
             raise CoordinateError("Mismatched Ranks", {"index": tree_text(idx), "shape": tree_text(shape)})
     elif type(shape) is tuple:
-        idx = _split(idx, shape)
+        sizes = {} if sizes is None else sizes
+        idx = _split(idx, shape, sizes)
     else:
         return idx
-    return tuple([c if type(shape[i]) is not tuple else idx2crd_colex(c, shape[i]) for i, c in enumerate(idx)])
+    return tuple([c if type(shape[i]) is not tuple else idx2crd_colex(c, shape[i], sizes) for i, c in enumerate(idx)])
 
 
 def idx2crd_strided(idx: Tree, shape: Tree, stride: Tree) -> Tree:
