@@ -75,10 +75,10 @@ def product_of(tree: Tree) -> Leaf:
     return leaf_of(number, static)
 
 
-def ceil_div_leaf(a: Any, b: Any) -> Leaf:
+def ceil_div_leaf(a: Leaf, b: Leaf) -> Leaf:
     """Return (a + b - 1) / b, truncated toward zero, as C++ computes it."""
-    if type(a) in KNOWN_KINDS and type(b) in KNOWN_KINDS and a > 0 < b:  # the common case
-        quotient = -(-(a | 0) // (b | 0))
+    if type(a) in KNOWN_KINDS and type(b) in KNOWN_KINDS and a > 0 < b:  # type: ignore[operator]  # the common case
+        quotient: int = -(-(a | 0) // (b | 0))  # type: ignore[operator]
         return STATIC[quotient] if type(a) is type(b) is Int else quotient
     return trunc_div(plus(plus(a, b), STATIC[-1]), b)
 

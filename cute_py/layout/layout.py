@@ -534,10 +534,10 @@ def _extent(sizes: Sequence[Any], strides: Sequence[Any]) -> Leaf:
     return crd2idx_of(last, last, steps, start=1)
 
 
-def _magnitude(d: Any, sizes: Sequence[Any], strides: Sequence[Any]) -> Leaf:
+def _magnitude(d: Leaf, sizes: Sequence[Leaf], strides: Sequence[Leaf]) -> Leaf:
     """Return |d| of a stride; refuse a stride without an order."""
     if type(d) in KNOWN_KINDS or is_symbolic(d):
-        return abs(d)  # type: ignore[no-any-return]
+        return abs(d)  # type: ignore[arg-type]
     facts = {"shape": tree_text(tuple(sizes)), "stride": tree_text(tuple(strides))}
     raise LayoutError(f"the layout has no cosize, because strides such as {d} have no order", facts)
 

@@ -589,7 +589,7 @@ def are_numbers(tree: object, depth: int = 0) -> TypeGuard[IntTuple]:
     return True
 
 
-def _converted(tree: Any, leaf: Callable[[Any], Tree], depth: int = 0) -> Tree:
+def _converted(tree: Shaped | Coordinate, leaf: Callable[[Shaped | Coordinate], Tree], depth: int = 0) -> Tree:
     """Return a plain tree with `leaf` applied to every leaf. A named tuple and a shape of PyTorch are tuples too."""
     if not isinstance(tree, tuple):
         return leaf(tree)
@@ -614,9 +614,11 @@ def coordinate(tree: Shaped | Coordinate) -> Tree:
     return tree if are_numbers(tree) else _converted(tree, _as_coordinate)
 
 
-def _as_coordinate(x: Any) -> Tree:
+def _as_coordinate(x: Shaped | Coordinate) -> Tree:
     kind: Any = type(x)
-    return as_leaf(x) if _is_index_kind(kind) or not hasattr(kind, "as_tuple") else as_leaves(x.as_tuple())
+    if _is_index_kind(kind) or not hasattr(kind, "as_tuple"):
+        return as_leaf(x)  # type: ignore[no-any-return]
+    return as_leaves(x.as_tuple())  # type: ignore[union-attr]
 
 
 class _StaticTexts(dict[int, str]):
