@@ -441,9 +441,9 @@ def times(n: Leaf, leaf: Leaf) -> Leaf:
     if type(n) is int and type(leaf) is int:
         product = n * leaf
     elif type(leaf) in KNOWN_KINDS or is_symbolic(leaf):
-        product = value_of(n) * value_of(leaf)
-        if product == 0 and (is_zero(n) or is_zero(leaf)):
+        if (type(n) is Int and n == 0) or (type(leaf) is Int and leaf == 0):
             return STATIC_ZERO
+        product = value_of(n) * value_of(leaf)
     else:
         return n * leaf
     return product if type(product) is not int or MIN_RESULT <= product <= MAX_RESULT else check_result(product)
