@@ -184,8 +184,8 @@ def expect_integer(
 def has(value: Kind, *names: str) -> bool:
     """Whether an object really has these attributes: its class defines them, or they were set on it.
 
-    Attributes that only `__getattr__` answers do not count: an object that answers every name is neither a layout nor a
-    file. The contents of a module or of a class do not count either.
+    Attributes that only `__getattr__` provides do not count: an object with an attribute of every name is neither a
+    layout nor a file. The contents of a module or of a class do not count either.
 
     >>> import types
     >>> has(types.SimpleNamespace(box=(4,)), "box"), has(types, "SimpleNamespace")

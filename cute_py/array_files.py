@@ -1,8 +1,8 @@
 """Read and write tensors in .npy, .npz and .safetensors files. Each error about a file is one line long.
 
 Arrays are numpy arrays; bfloat16 and 8-bit floats use the types of ml_dtypes. The header is checked before anything is
-unpacked, so that a small archive that would need a lot of memory is refused at once. Files are written atomically: each
-is written under a temporary name and then renamed.
+unpacked, so that a small archive that would need a lot of memory is refused immediately. Files are written atomically:
+each is written under a temporary name and then renamed.
 """
 
 from __future__ import annotations
@@ -261,9 +261,9 @@ def write_array(path: str, array: Array, key: str = "tensor") -> str:
 
 
 def check_output(path: str, suffixes: tuple[str, ...] = ()) -> str:
-    """Refuse a path to which no file can be written, before any work is done. Return the suffix of the path.
+    """Refuse a path that no file can be written to, before any work is done. Return the suffix of the path.
 
-    A symbolic link stands for its target; see `atomic_write`.
+    A symbolic link is treated as its target; see `atomic_write`.
 
     Raises:
         FileFormatError: the suffix is not one of `suffixes`, the folder does not exist, or the path is not a plain file

@@ -41,7 +41,7 @@ def no_such_name(
     """Make the AttributeError for a name that a module does not have.
 
     Args:
-        module: the module in which the name was looked up.
+        module: the module where the name was looked up.
         name: the name.
         names: the names that the module has; the message lists the nearest of them.
         other: a module that users confuse with this one.

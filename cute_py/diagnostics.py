@@ -39,7 +39,7 @@ class Diagnostic:
         detail: how the value was computed, if it was.
         text: the message, if it does not have the form 'argument = value unit; must requirement'.
         severity: one of `SEVERITIES`.
-        facts: further facts, by name.
+        facts: other facts, by name.
         fixes: changes that were tried and work.
 
     >>> found = Diagnostic("stride", "globalStrides[0]", 40, "bytes", "be a multiple of 16")
@@ -109,7 +109,7 @@ _UNSAID: Final = ("None", "''", "{}", "()", "'error'")
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The scope of a check: the parts that it judged, and those that it did not judge, with the reason.
+    """The scope of a check: the parts that it judged, and the parts that it did not judge, with the reason.
 
     A check without findings proves the input sound only if its scope is complete.
 

@@ -38,7 +38,7 @@ class HasItemSize(Protocol):
 
 
 DTypeLike: TypeAlias = "DType | str | type | HasItemSize"
-"""Name or object that stands for an element type: see `as_dtype`."""
+"""Name or object that identifies an element type: see `as_dtype`."""
 
 Kind = Literal["bool", "int", "uint", "float", "complex"]
 

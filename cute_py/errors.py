@@ -98,8 +98,8 @@ class _Shortened(reprlib.Repr):
 
 
 def system_reason(error: OSError | ValueError) -> str:
-    """Why a file can't be opened or a name can't be resolved, without the number and the name. The system refuses a
-    name with a zero byte with a `ValueError`.
+    """The reason why a file can't be opened or a name can't be resolved, without the number and the name. The system
+    refuses a name with a zero byte with a `ValueError`.
 
     >>> system_reason(FileNotFoundError(2, "No such file or directory", "a.map"))
     'No such file or directory'
@@ -137,7 +137,7 @@ are compared, to save time."""
 
 
 def nearest_names(name: str, names: Iterable[str]) -> list[str]:
-    """At most three of `names`: first those that begin with the given name, then those with a similar spelling.
+    """At most three of `names`: first names that begin with the given name, then names with a similar spelling.
 
     >>> nearest_names("SM80_16x8x4", ["SM80_16x8x8_F32", "SM80_16x8x4_F32TF32", "SM80_8x8x4_F64"])[:2]
     ['SM80_16x8x4_F32TF32', 'SM80_16x8x8_F32']
@@ -161,7 +161,7 @@ def known_names(name: object, names: Sequence[str], also: Iterable[str] = ()) ->
     """The facts of an error about an unknown name: the nearest names, if any, then all names.
 
     Args:
-        also: further accepted spellings, such as aliases. They may appear among the nearest names, but not in the list
+        also: other accepted spellings, such as aliases. They may appear among the nearest names, but not in the list
             of all names.
 
     >>> known_names("flaot16", ["float16", "float32", "int8"])

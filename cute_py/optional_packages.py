@@ -2,8 +2,8 @@
 work without numpy.
 
     from cute_py.optional_packages import numpy as np       does not import numpy
-    np.zeros(3)                                              imports numpy, or raises an error that says how to install
-                                                             it
+    np.zeros(3)                                              imports numpy, or raises an error that explains how to
+                                                             install it
 
 Modules also contain an ordinary `import numpy as np` for type checkers.
 """

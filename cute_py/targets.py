@@ -3,8 +3,8 @@ block.
 
 A name is `sm_`, a number, and a suffix: none (code runs on that chip and newer ones), `a` (code runs on this chip only,
 and may use all its features), or `f` (code runs on the family of this chip). An instruction needs a target that
-supports it, and at least the PTX version in which the assembler first accepts it. Each architecture also has a floor:
-the first PTX `.version` in which its name is known.
+supports it, and at least the first PTX version that the assembler accepts it in. Each architecture also has a floor:
+the first PTX `.version` that knows its name.
 
 Source: measured with ptxas 13.0.88 (an empty kernel per target and version); PTX ISA 9.0, directive .target.
 """
@@ -38,7 +38,7 @@ NEWEST_VERSION: Version = (9, 0)
 
 @record
 class Target:
-    """One target architecture. `floor` is the first PTX version in which its name is known, or None if the measured
+    """One target architecture. `floor` is the first PTX version that knows its name, or None if the measured
     assembler does not know the name.
 
     >>> architecture("sm_90a").number, architecture("sm_90a").suffix, architecture("sm_90a").floor
@@ -108,7 +108,7 @@ BANKS, BANK_BYTES = 32, 4
 memory)."""
 
 SECTOR_BYTES: Final = 32
-"""Bytes of a sector, the unit in which memory and L2 transfer (CUDA C++ best practices guide, coalesced access; the
+"""Bytes of a sector, the unit of transfers by memory and L2 (CUDA C++ best practices guide, coalesced access; the
 sector counts of Nsight Compute on an NVIDIA H200 agree)."""
 
 LINE_BYTES: Final = 128

@@ -159,7 +159,7 @@ def print_report(text: object) -> None:
 
 
 LONG_COPY: Final = 16 << 20
-"""The size in bytes from which a copy in the emulator takes about a second."""
+"""A copy of this many bytes takes about a second in the emulator."""
 
 
 def _error_console() -> Console | None:

@@ -80,7 +80,7 @@ ERROR = re.compile(r"\w+(?:, \w+)*: ")
 
 
 def errors_in_rows(text: str) -> str:
-    """Each error of Raises on a line of its own, and a blank line above, without which griffe sees no section.
+    """Put each error of Raises on a line of its own, after a blank line: without it, griffe sees no section.
 
     A section with other lines stays text.
     """

@@ -20,7 +20,7 @@ from typing import Any
 PACKAGES = (
     "", "atom", "formats", "tma", "tmem", "mesh", "draw", "testing", "watch",
 )  # fmt: skip
-"""Where users find names: `cute` itself and its public packages, in the order in which a name is looked for."""
+"""Where users find names: `cute` itself and its public packages, in the order used to look up a name."""
 MODULES = ("errors", "dtypes", "targets", "testing.strategies")
 """Modules whose own names are public."""
 DIRECTIVE = re.compile(r"^<!-- entries: ([\w. ]+) -->$", re.MULTILINE)

@@ -82,7 +82,7 @@ def changes_page(text: str) -> str:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """A page beside each notebook, and one of the list of changes, which lies above docs."""
+    """A page next to each notebook, and one of the list of changes, which is above docs."""
     from mkdocs.structure.files import File
 
     changes = changes_page(CHANGELOG.read_text(encoding="utf-8"))

@@ -99,10 +99,10 @@ TRAPS: dict[str, Callable[[], Any]] = {
     "the copy overruns shared memory": lambda: cute.tma.bulk_load(
         np.zeros(64, np.uint8), 4096, np.zeros(16, np.uint8), 0, 64, gmem_base=4096
     ),
-    "the copy reads or writes bytes that no memory range holds": lambda: cute.tma.bulk_load(
+    "the copy reads or writes bytes outside all memory ranges": lambda: cute.tma.bulk_load(
         np.zeros(16, np.uint8), 4096, np.zeros(64, np.uint8), 0, 64, gmem_base=4096
     ),
-    "the box reads or writes bytes of the tensor that no memory range holds": lambda: issued("load", gmem=64),
+    "the box reads or writes bytes of the tensor outside all memory ranges": lambda: issued("load", gmem=64),
     "shared-memory address": lambda: issued("load", smem_offset=16),
 }
 

@@ -259,5 +259,5 @@ def test_a_bare_address_is_not_read_on_the_host() -> None:
 
 def test_scales_that_are_objects() -> None:
     held = cute.copy(np.ones((4, 64), np.float32), cute.formats.mxfp8(scales="linear"))
-    with pytest.raises(InvalidTypeError, match="must be numbers or bytes"):
+    with pytest.raises(InvalidTypeError, match="must be an array of numbers, got object"):
         cute.formats.identify(np.array([None, object()], dtype=object), held.scales, (4, 64))

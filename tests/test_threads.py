@@ -74,7 +74,7 @@ def larger_box() -> bool:
 
 def diagnosed_hang() -> bool:
     text = said(PASTES["j-toomany"])
-    return "line 2 expects 16384 bytes, line 3 brought 8192 bytes" in text
+    return "line 2 expects 16384 bytes, line 3 delivered 8192 bytes" in text
 
 
 def without_conflicts() -> bool:

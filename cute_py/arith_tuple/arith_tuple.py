@@ -9,11 +9,11 @@
 Modes that a tuple does not have count as zero, at every depth. A static 0 can be added to any tuple, and changes
 nothing. Like CuTe C++, cute_py refuses to add any other integer, because it has no position in the tuple.
 
-Two coordinates are equal, and have the same hash, if they have the same modes with equal values. As in C++'s tuples, it
-does not matter which values are static: ArithTuple(1,2), the tuple (1,2) and E(0) + 2*E(1) are equal, and (1,2,0)
-differs from them, because it has one more mode. A basis element equals the tuple that has static zeros before its
-position: 2*E(1) + 3*E(1) = 5*E(1) = (0,5). The sum of basis elements is an arithmetic tuple: 3*E(0) + 4*E(1) = (3,4). A
-layout whose strides are basis elements maps coordinates to coordinates. TMA needs such layouts, because its
+Two coordinates are equal, and have the same hash, if they have the same modes with equal values. As with C++'s tuples,
+it makes no difference which values are static: ArithTuple(1,2), the tuple (1,2) and E(0) + 2*E(1) are equal, and
+(1,2,0) differs from them, because it has one more mode. A basis element equals the tuple that has static zeros before
+its position: 2*E(1) + 3*E(1) = 5*E(1) = (0,5). The sum of basis elements is an arithmetic tuple: 3*E(0) + 4*E(1) =
+(3,4). A layout whose strides are basis elements maps coordinates to coordinates. TMA needs such layouts, because its
 instructions take coordinates.
 """
 
@@ -200,7 +200,7 @@ def has_no_position(x: Operand) -> TypeGuard[Scale]:
 
 
 def scale(n: Scale, element: ArithTuple | ScaledBasis) -> Scale:
-    """Convert `n` to a leaf by which a coordinate or basis element can be multiplied.
+    """Convert `n` to a leaf that can multiply a coordinate or basis element.
 
     Raises:
         InvalidTypeError: n is not an integer, a ratio or a symbol; the message shows both operands.
@@ -488,7 +488,7 @@ def basis_get(basis: ScaledBasis | int, tree: Layout | Tree) -> Layout | Tree:
 
 
 def make_basis_like(shape: Shape | LayoutLike) -> Tree:
-    """Return a tree with the profile of a shape, in which each leaf is the unit basis element of its position.
+    """Return a tree with the profile of a shape; each leaf is the unit basis element of its position.
 
     >>> print(Layout((4, (2, 3)), make_basis_like((4, (2, 3)))))
     (4,(2,3)):(_1@0,(_1@0@1,_1@1@1))

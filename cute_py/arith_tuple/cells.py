@@ -186,7 +186,7 @@ def slabs(tensor: LayoutLike, show: Callable[..., str], column: int, at: Element
     ruler = column * len(columns)
 
     def slab(place: tuple[int, ...]) -> list[str]:
-        """Return the lines at these indices of the outer modes, of which the last is fixed first."""
+        """Return the lines at these indices of the last outer modes; the other outer modes are iterated."""
         if len(place) < len(outer):
             mark = "-" if rank - len(place) == 3 else "="
             out: list[str] = []

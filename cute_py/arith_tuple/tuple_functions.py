@@ -1,7 +1,7 @@
 """Functions of nested tuples of integers: products, comparisons, folds, and transposition of modes.
 
-The leaves are those of shapes, strides and coordinates: `Int`, int, sympy expressions and basis elements. A result is
-static if all operands are static.
+The leaves are the same as in shapes, strides and coordinates: `Int`, int, sympy expressions and basis elements. A
+result is static if all operands are static.
 
     prefix_product((2,3,4))   (1,2,6)       the strides of a column-major layout
     zip_(((a,b),(c,d)))       ((a,c),(b,d))
@@ -158,7 +158,7 @@ def suffix_product(t: Tree, start: int | None = None) -> Tree:
 
 
 def _start(start: int | None) -> Leaf:
-    """Return the value at which running products start: a static 1, or the user's value."""
+    """Return the start value of running products: a static 1, or the user's value."""
     return Int(1) if start is None else as_leaf(start)
 
 
@@ -186,7 +186,7 @@ def shape_mod(shape: Tree, count: int) -> Tree:
     reach.
 
     Raises:
-        StaticAssertError: of a mode and the remaining count, neither divides the other.
+        StaticAssertError: neither the extent of a mode nor the remaining count divides the other.
 
     >>> shape_mod((3, 6, 2, 8), 9), shape_mod((6, 2), 12), shape_mod((Int(6), (Int(2), Int(4))), Int(24))
     ((3, 3, 1, 1), (6, 2), (Int(6), (Int(2), Int(2))))

@@ -1,7 +1,7 @@
 """CopyAtom: one copy instruction, and the thread that has each bit before and after it.
 
 An atom describes a copy bit by bit. Three layouts map (thread, bit of that thread) to a bit number: one for the source,
-one for the destination, and a reference layout, by which the atom is tiled. If the source layout assigns a bit number
+one for the destination, and a reference layout that tilings of the atom use. If the source layout assigns a bit number
 to one thread and the destination layout assigns it to another, the instruction moves the bit between these threads.
 This is ldmatrix for 16-bit elements, in bits and in values of float16:
 
@@ -137,7 +137,7 @@ def in_values(traits: CopyTraits, dtype: DType | None) -> CopyAtom:
     """Make the atom of a copy instruction for values of one type.
 
     Raises:
-        StaticAssertError: a value is wider than the bits that a thread moves at once.
+        StaticAssertError: a value has more bits than a thread moves in one instruction.
     """
     if dtype is None:
         return CopyAtom(traits, None, traits.src_layout, traits.dst_layout, traits.ref_layout)

@@ -1,4 +1,4 @@
-"""Every copy atom of CuTe except those of TMA, by C++'s name.
+"""Every copy atom of CuTe except the TMA atoms, by C++'s name.
 
 copy_atom("SM75_U32x4_LDSM_N", "half_t")        one atom, for values of one type
 copy_atom("UniversalCopy<uint128_t>", "float")
@@ -303,7 +303,7 @@ def _shared_to_tmem_rows() -> Iterator[CopyOperation]:
 
 @functools.cache
 def copy_operations() -> tuple[CopyOperation, ...]:
-    """Every copy operation of CuTe except those of TMA."""
+    """Every copy operation of CuTe except the TMA operations."""
     return (*_typed_rows(), *_exchange_rows(), *_matrix_rows(), *_tmem_rows(), *_shared_to_tmem_rows())
 
 

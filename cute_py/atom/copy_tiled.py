@@ -32,7 +32,7 @@ def copy_registers(atom: CopyAtom, registers: ArrayLike) -> Array:
 
     Args:
         atom: a copy atom with an element type.
-        registers: an array (threads, values of the source, ...); further axes are independent copies.
+        registers: an array (threads, values of the source, ...); each further axis is a separate copy.
     Returns:
         (threads, values of the destination, ...).
     Raises:
@@ -69,7 +69,7 @@ def copy_registers(atom: CopyAtom, registers: ArrayLike) -> Array:
 
 
 def _transposed(registers: Array) -> Array:
-    """Execute movmatrix.trans on 8 rows of 8 elements of 16 bits, of which each thread holds two."""
+    """Execute movmatrix.trans on an 8x8 matrix of 16-bit elements, with two elements in each thread."""
     last = np.ascontiguousarray(np.moveaxis(registers, 1, -1))
     halves = last.view(np.uint16)
     if halves.shape[-1] != 2:
@@ -104,7 +104,7 @@ def _indices(copy: TiledCopy, side: Side, shape: tuple[int, ...]) -> Array:
 
 
 def _inside(copy: TiledCopy, side: Side, extents: tuple[int, ...]) -> Array:
-    """Return which values lie within the array, comparing one mode of their coordinates at a time."""
+    """Return which values are within the array, comparing one mode of their coordinates at a time."""
     found: Any = True
     for mode, extent in enumerate(extents):
         strides = tuple(Int(int(i == mode)) for i in range(len(extents)))

@@ -1,7 +1,7 @@
 """Element types of atoms, and their names in CuTe C++.
 
 The elements of an operand have a plain type (`half_t`), a complex type (`complex<tfloat32_t>`), or the type of a sparse
-matrix's stored elements: one `sparse_elem<2, half_t>` stands for two elements of the matrix, one of which is stored.
+matrix's stored elements: one `sparse_elem<2, half_t>` represents two elements of the matrix, and stores one of them.
 
     C++ source                       here                             recorded text
     half_t                           DType('float16')                 float16
@@ -21,7 +21,7 @@ from cute_py.dtypes import DType, as_dtype
 
 @dataclass(frozen=True, slots=True)
 class SparseElement:
-    """The type of a sparse matrix's stored elements, each of which stands for `ratio` elements of the matrix.
+    """The type of a stored element of a sparse matrix, which represents `ratio` elements of the matrix.
 
     >>> print(SparseElement(2, as_dtype("half_t")))
     sparse_elem<2,float16>
@@ -55,7 +55,8 @@ COMPLEX_HALF: Final = DType("complex_float16", 32, "complex", "complex64")
 COMPLEX_BFLOAT: Final = DType("complex_bfloat16", 32, "complex", "complex64")
 COMPLEX_TF32: Final = DType("complex_tfloat32", 64, "complex", "complex64")
 GAUSS_COMPLEX: Final = DType("gauss_complex128", 192, "complex", "complex128")
-"""The accumulator of a complex product by three real ones: real part, imaginary part and their sum."""
+"""The accumulator of a complex product that is computed from three real products: real part, imaginary part and their
+sum."""
 UE4M3: Final = DType("float8_ue4m3", 8, "float", "float8_e4m3fn")
 """A scale factor: e4m3 without a sign."""
 UINT128: Final = as_dtype("uint128")

@@ -1,6 +1,6 @@
 """Evidence for the row of each operation: measured on a device, assembled by ptxas, or only compared with CuTe C++.
 
-`evidence.txt` beside this module has a line for each operation that was also executed or assembled.
+`evidence.txt` next to this module has a line for each operation that was also executed or assembled.
 `python -m benchmarks.silicon record` writes it, and docs/measurements/atoms-h200.md describes the measurements.
 """
 

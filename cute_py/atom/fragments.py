@@ -4,8 +4,8 @@
     smem_desc    an iterator over descriptors; the atom's mode becomes 1:0, the other modes count 16-byte units
     tmem         tensor memory: the lanes and columns that the instruction expects
 
-Tensor memory has 128 lanes and 512 columns of 32 bits. With M = 128, a tile takes all lanes. With M = 64, it takes half
-of each warp's 32 lanes; the next tile takes the other half (Interleaved), or the other half stays free
+Tensor memory has 128 lanes and 512 columns of 32 bits. With M = 128, a tile occupies all lanes. With M = 64, it
+occupies half of each warp's 32 lanes; the next tile occupies the other half (Interleaved), or the other half stays free
 (NonInterleaved). With two CTAs, each holds half of M; if that half has 64 rows, the second half of N takes lanes 64 to
 127 (2x2). This module first makes layouts with lane stride 1 and column stride 128, and then converts their strides to
 elements.
@@ -70,7 +70,7 @@ def tensor_memory_fragment(kind: FragmentType, shape: Any) -> Tensor:
         shape: the static shape of the partition.
     Raises:
         StaticAssertError: the fragment needs more tensor memory than exists, or the instruction lacks the shape; the
-            message is that of C++'s static_assert.
+            message is the text of C++'s static_assert.
 
     >>> from cute_py.atom.mma_atoms import mma_atom
     >>> kind = mma_atom("SM100_MMA_F16BF16_SS<half_t,half_t,float,128,64,K,K>").fragment_type("C")
@@ -112,7 +112,7 @@ def _tiles(shape: Parted, step: int) -> Layout:
 
 
 def compact_like(shape: IntTuple, stride: Tree) -> Layout:
-    """Return a column-major layout with this shape, in which modes of static stride 0 keep the stride 0.
+    """Return a column-major layout with this shape, where modes of static stride 0 keep the stride 0.
 
     >>> print(compact_like((Int(2), Int(4), Int(2)), (Int(8), Int(0), Int(1))))
     (_2,_4,_2):(_1,_0,_2)
@@ -155,10 +155,11 @@ def make_fragment_like(thing: LayoutLike, dtype: DTypeLike) -> Tensor: ...
 @overload
 def make_fragment_like(thing: Tensor, dtype: DTypeLike | None = None) -> Tensor: ...
 def make_fragment_like(thing: LayoutLike, dtype: DTypeLike | None = None) -> Layout | Tensor:
-    """Make registers in the shape of a partition; the modes after the first keep the order of the partition's strides.
+    """Make registers with the shape of a partition; the modes after the first keep the order of the partition's
+    strides.
 
     Args:
-        thing: a layout, for which the result is the fragment's layout, or a tensor, for which the result is a tensor of
+        thing: a layout or a tensor. For a layout, the result is the fragment's layout; for a tensor, it is a tensor of
             registers at address 0.
         dtype: the element type of the registers; default the tensor's type.
     Raises:

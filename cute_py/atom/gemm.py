@@ -124,7 +124,7 @@ def expand(atom: str | MmaAtom, stored: ArrayLike, metadata: ArrayLike) -> Array
             {"stored A": matrix.shape},
         )
     if places.size and (places.min() < 0 or places.max() >= runs):
-        raise InvalidValueError(f"a metadata index lies outside its group of {runs}", {"largest": int(places.max())})
+        raise InvalidValueError(f"a metadata index is outside its group of {runs}", {"largest": int(places.max())})
     whole = np.zeros((rows, kept // rule.kept, runs, rule.unit), matrix.dtype)
     index = places.astype(np.int64).reshape(rows, -1, keep)
     np.put_along_axis(whole, index[..., None], matrix.reshape(rows, -1, keep, rule.unit), axis=2)
@@ -144,7 +144,7 @@ def _matrix(value: ArrayLike, what: str) -> Array:
 
 
 def _checked(matrix: Array, element: ElementType, what: str) -> Array:
-    """Round a matrix to the operand's type, and convert it to the type in which sums are computed.
+    """Round a matrix to the operand's type, and convert it to the type that is used for sums.
 
     Raises:
         InvalidTypeError: the elements are of another kind; InvalidValueError: an integer is out of range.

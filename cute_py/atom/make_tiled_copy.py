@@ -66,7 +66,7 @@ def make_tiled_copy(
         thr_layout: (m, n) -> thread index; a shape is column-major. val_layout: (m, n) -> value index; default: one
             value.
     Raises:
-        StaticAssertError: there are fewer threads or values than the atom has; the message is that of C++'s
+        StaticAssertError: there are fewer threads or values than the atom has; the message is the text of C++'s
             static_assert.
 
     >>> from cute_py.atom.copy_atoms import copy_atom
@@ -85,7 +85,7 @@ def make_tiled_copy(
 
 
 def make_tiled_copy_A(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    """Make a tiled copy in which each thread copies its part of A in a tiled MMA.
+    """Make a tiled copy where each thread copies its part of A in a tiled MMA.
 
     >>> from cute_py.atom.copy_atoms import copy_atom
     >>> from cute_py.atom.tiled_mma import make_tiled_mma
@@ -98,7 +98,7 @@ def make_tiled_copy_A(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
 
 
 def make_tiled_copy_B(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    """Make a tiled copy in which each thread copies its part of B in a tiled MMA.
+    """Make a tiled copy where each thread copies its part of B in a tiled MMA.
 
     >>> from cute_py.atom import copy_atom, make_tiled_mma
     >>> mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN")
@@ -110,7 +110,7 @@ def make_tiled_copy_B(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
 
 
 def make_tiled_copy_C(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    """Make a tiled copy in which each thread copies its part of C in a tiled MMA.
+    """Make a tiled copy where each thread copies its part of C in a tiled MMA.
 
     >>> from cute_py.atom import copy_atom, make_tiled_mma
     >>> mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN")
@@ -158,7 +158,7 @@ def _extracted(atom: CopyAtom, layout_tv: Layout, shape: tuple[int, ...]) -> Til
 
 
 def make_tiled_copy_C_atom(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    """Make the smallest tiled copy for which C of a tiled MMA can be retiled: each thread has one atom's values.
+    """Make the smallest tiled copy that can retile C of a tiled MMA: each thread has one atom's values.
 
     Raises:
         StaticAssertError: the atom has more values than the MMA gives a thread.
@@ -187,7 +187,7 @@ def make_cotiled_copy(atom: str | CopyAtom, atom_layout_TV: Layout, data_layout:
         atom_layout_TV: (thread, value) -> offset in the memory of `data_layout`.
         data_layout: the tensor's layout, coordinates -> offset.
     Raises:
-        StaticAssertError: an offset does not occur in the data; the message is that of C++'s static_assert.
+        StaticAssertError: an offset does not occur in the data; the message is the text of C++'s static_assert.
 
     >>> from cute_py.atom.copy_atoms import copy_atom
     >>> data = static(Layout((8, 32), (32, 1)))
@@ -218,7 +218,7 @@ def make_cotiled_copy(atom: str | CopyAtom, atom_layout_TV: Layout, data_layout:
 
 
 def make_tmem_copy(atom: str | CopyAtom, tensor: Tensor) -> TiledCopy:
-    """Make a tiled copy of four warps for a tensor in tensor memory, in which each warp accesses its own 32 lanes.
+    """Make a tiled copy for a tensor in tensor memory by four warps; each warp accesses its own 32 lanes.
 
     Args:
         atom: a tensor-memory copy, as a name or as an atom for values of the tensor's width.

@@ -50,7 +50,7 @@ class FragmentType:
     """How an instruction receives an operand.
 
     `kind`: 'value' (registers), 'smem_desc' (a descriptor of shared memory), 'tmem' (tensor memory). `name` and
-    `parameters` are those of C++'s fragment type: `smem_desc<K>`, `tmem_frg<float32,uint32,1,Interleaved>`.
+    `parameters` describe C++'s fragment type: `smem_desc<K>`, `tmem_frg<float32,uint32,1,Interleaved>`.
 
     >>> from cute_py.atom import mma_atom
     >>> print(mma_atom("SM80_16x8x16_F32F16F16F32_TN").fragment_type("A").kind)
@@ -149,7 +149,7 @@ class MmaAtom:
         return found or FragmentType("value", cpp_type_text(self.types["C" if operand == "D" else operand]))
 
     def layout_TV(self, operand: Literal["A", "B", "C"]) -> Layout:
-        """Return the layout (thread index, value) -> element of an operand, as a tiled MMA of this one atom has it.
+        """Return the layout (thread index, value) -> element of an operand, as in a tiled MMA of this one atom.
         Thread indices count the threads of the atom, not of the CTA.
 
         >>> from cute_py.atom.mma_atoms import mma_atom
@@ -179,7 +179,7 @@ class MmaAtom:
         kind = self.fragment_type(operand).kind
         if kind != "value":
             where = "tensor memory" if kind == "tmem" else "shared memory"
-            raise InvalidValueError(f"{operand} of {self.op} lies in {where}; no thread holds its elements")
+            raise InvalidValueError(f"{operand} of {self.op} is in {where}; no thread holds its elements")
         m, n, k = (int(size(extent)) for extent in self.shape_mnk)
         rows, columns = {"A": (m, k), "B": (n, k), "C": (m, n)}[operand]
         row = expect_integer(row, "row", 0, rows - 1)

@@ -241,7 +241,7 @@ def _sm120(operation: MmaOperation, values: Arguments) -> MmaAtom:
 
 
 def _check_sm120(operation: MmaOperation, values: Arguments, wide: bool) -> None:
-    """Refuse types for which C++ has no specialisation of the operation."""
+    """Refuse types without a C++ specialisation of the operation."""
     narrow = (element_type(_NARROW[0]),) if wide else tuple(element_type(t) for t in _NARROW)
     sums = (as_dtype("float32"),) if "sf_type" in values else (as_dtype("float32"), as_dtype("float16"))
     factors = ("float8_ue8m0", "float8_ue4m3") if wide else ("float8_ue8m0",)

@@ -96,7 +96,7 @@ def whole_layout(ctas: int, extent: int, columns: int) -> Layout:
 
 
 WITHOUT_TRAITS: Final = ("SM100_MMA_TF32_SS_SCALED", "SM100_MMA_TF32_2x1SM_SS_SCALED")
-"""Operations for which CuTe has no MMA_Traits: cute_py refuses their names, as C++ does."""
+"""Operations without MMA_Traits in CuTe: cute_py refuses their names, as C++ does."""
 
 _N_TEXT: Final = {
     8: "a multiple of 8 between 8 and 256.",
@@ -345,7 +345,7 @@ def _umma(operation: MmaOperation, values: Arguments) -> MmaAtom:
 
 
 def _signed(form: Form, values: Arguments) -> Arguments:
-    """Return the template arguments from which CuTe makes the descriptor: SM100_MMA_S8_TS ignores its signs."""
+    """Return the template arguments that CuTe makes the descriptor from: SM100_MMA_S8_TS ignores its signs."""
     if form.kind == "S8" and form.from_tmem and form.ctas == 1:
         return {**values, "a_neg": "One", "b_neg": "One"}
     return values

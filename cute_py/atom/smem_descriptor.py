@@ -98,11 +98,11 @@ class SmemSwizzle(NamedEnum, IntEnum):
 
     @property
     def period(self) -> int:
-        """The number of bytes after which the pattern repeats. A base offset of 0 implies this alignment."""
+        """The period of the pattern, in bytes. A base offset of 0 implies this alignment."""
         return (16, 256, 512, 1024, 1024)[self]
 
     def of(self, address: int) -> int:
-        """Return the byte address to which this swizzle maps `address`.
+        """Return the byte address that this swizzle maps `address` to.
 
         >>> SmemSwizzle.B128.of(128)
         144
@@ -111,7 +111,8 @@ class SmemSwizzle(NamedEnum, IntEnum):
 
 
 def swizzled(address: Place, swizzle: SmemSwizzle) -> Place:
-    """Return the byte address to which `swizzle` maps `address`, an int or an array. The map is its own inverse."""
+    """Return the byte address that `swizzle` maps `address` to; `address` is an int or an array. The map is its own
+    inverse."""
     bits, base, shift = swizzle.cute
     return address ^ ((address >> shift) & (((1 << bits) - 1) << base))
 
@@ -429,7 +430,7 @@ def smem_desc_add_16B_offset(descriptor: int, offset: int) -> int:
 
 
 def replace_start_address(descriptor: int, address: int) -> int:
-    """Replace the start address of `descriptor` by `address` (bytes); the other bits stay.
+    """Replace the start address of `descriptor` by `address` (bytes); the other bits do not change.
 
     >>> made = SmemDescriptor(4, 1, 64, SmemSwizzle.B128, "umma")
     >>> SmemDescriptor.decode(replace_start_address(int(made), 0x400), "umma").start_address
@@ -440,7 +441,7 @@ def replace_start_address(descriptor: int, address: int) -> int:
 
 
 def offset_meanings(major: Major, plain: bool) -> dict[str, str]:
-    """Return the meanings of `leading` and `stride`: between which elements each is the distance."""
+    """Return the meanings of `leading` and `stride`: the elements that each distance separates."""
     if major is Major.K:
         row = " from 16 bytes of K to the next 16" if plain else ", unused: swizzled rows are contiguous"
         return {"leading": row, "stride": " from 8 rows to the next 8 rows"}

@@ -1,6 +1,6 @@
 """Shared-memory layouts of operands that MMA instructions read through descriptors.
 
-A layout atom is the smallest tile on which a swizzle acts: 8 rows that extend along K, or 8 columns that extend along
+A layout atom is the smallest tile that a swizzle acts on: 8 rows that extend along K, or 8 columns that extend along
 M|N, each as long as the swizzle is wide. These are the atoms, counted in bits; K-major on the left, MN-major on the
 right:
 
@@ -94,7 +94,7 @@ class SmemSparsePtrFlag(SmemPtrFlag):
 
     def __new__(cls, bits: int = 1, offset: int = 0, sparsity: int = 2) -> SmemSparsePtrFlag:
         flag: Any = SmemPtrFlag.__new__(cls, bits, offset)
-        flag.sparsity = expect_integer(sparsity, "the elements that one stored element stands for", 2)
+        flag.sparsity = expect_integer(sparsity, "the elements that one stored element represents", 2)
         return flag  # type: ignore[no-any-return]
 
     def __str__(self) -> str:
@@ -152,7 +152,7 @@ def gmma_layout(name: str, dtype: DTypeLike | None = None, *, sparsity: int = 1)
     Args:
         name: `K_SW128`, `MN_INTER`, ..., or C++'s name `GMMA::Layout_K_SW128_Atom<half_t>`.
         dtype: the element type; with None, the layout counts bits.
-        sparsity: the number of elements of a sparse A that one stored element stands for.
+        sparsity: the number of elements of a sparse A that one stored element represents.
     Raises:
         InvalidValueError: the layout does not exist, or the type is unknown.
 
@@ -181,7 +181,7 @@ def tile_to_mma_shape(
     Args:
         atom: a layout of rank 2, such as `umma_layout` returns.
         mma_tile_shape: ((MMA_M, MMA_N), M_MMAs, N_MMAs, ...): the extents of one instruction, its number of repetitions
-            along each extent, and any further modes.
+            along each extent, and any other modes.
         order: the order of the modes of (M, N, ...), as in `tile_to_shape`.
     Raises:
         InvalidTypeError: the shape has another profile.
@@ -253,8 +253,8 @@ def ss_smem_selector(major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape) 
     """Select the widest atom that fits a tile in shared memory, if wgmma reads both operands from there.
 
     Args:
-        major: 'K' or 'MN'. dtype: element type. mn, k: extents of the tile, in elements; only the first mode of a tuple
-            counts.
+        major: 'K' or 'MN'. dtype: element type. mn, k: extents of the tile, in elements; for a tuple, only the first
+            mode is used.
     Raises:
         StaticAssertError: no atom fits the tile.
 
@@ -348,7 +348,7 @@ def _field(value: SupportsInt) -> int:
 
 
 def _is_one_of(extent: Leaf, allowed: tuple[int, ...]) -> bool:
-    """Return whether an extent is static and in `allowed`. As in C++, a run-time extent equals no static one."""
+    """Return whether an extent is static and in `allowed`. As in C++, a run-time extent never equals a static one."""
     return isinstance(extent, Int) and extent in allowed
 
 
@@ -468,7 +468,7 @@ def _gmma_desc(major: Major, tensor: Tensor) -> SmemDescriptor:
 def make_umma_desc(major: Major | str, tensor: Tensor) -> SmemDescriptor:
     """Make the 64-bit descriptor of an operand's tile for one tcgen05.mma instruction.
 
-    The arguments and errors are those of `make_gmma_desc`. The swizzle with 32-byte atoms (SW128_32B) is supported too.
+    For the arguments and errors, see `make_gmma_desc`. The swizzle with 32-byte atoms (SW128_32B) is supported too.
 
     >>> from cute_py.layout import tile_to_shape
     >>> layout = tile_to_shape(umma_layout("K_SW128", "half_t"), (Int(128), Int(64)))

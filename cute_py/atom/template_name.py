@@ -149,7 +149,7 @@ class Operation(Generic[Made]):
     Attributes:
         arch, family: the architecture that introduced the operation, such as `sm90`, and its group of operations.
         build: makes the atom from template arguments; raises StaticAssertError where C++ has a static_assert.
-        typical: the template arguments, in C++'s spelling, with which tables of atoms show a template.
+        typical: the template arguments, in C++'s spelling, that tables of atoms use for a template.
         details: the inputs of `build` that are not template arguments.
         namespace: the namespace within `cute`, such as `SM90::GMMA::SPARSE::`.
         aliases: other names of the same struct in C++.

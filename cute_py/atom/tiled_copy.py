@@ -119,7 +119,7 @@ class TiledCopy:
         check_depth(tiler)
         for part in leaves(tiler):
             if part is not None and not isinstance(part, Layout) and not is_integer(part):
-                raise wrong_type("tiler_mn must hold extents and layouts", part)
+                raise wrong_type("tiler_mn must consist of extents and layouts", part)
         object.__setattr__(self, "tiler_mn", tuple(static(t) for t in tiler))
         if not is_static(layout):
             object.__setattr__(self, "layout_TV", static(layout))

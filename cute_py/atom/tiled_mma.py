@@ -345,7 +345,10 @@ def _modes(modes: Sequence[Mode]) -> Layout:
 
 @functools.lru_cache(maxsize=256)
 def _last_thread(threads: Layout) -> int:
-    return int(cosize(threads)) - 1
+    extent = cosize(threads)
+    if not isinstance(extent, int):
+        raise InvalidTypeError(f"the layout of the threads must have known numbers, got {threads}")
+    return int(extent) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,8 +461,8 @@ def make_tiled_mma(
         atom: an atom, or its name in C++.
         atom_layout_mnk: the layout of the atoms along M, N and K, or its shape (then it is static and column-major).
             Missing modes are 1. Default: one atom.
-        permutation_mnk: for each of M, N and K: None, an extent, or a layout. Missing entries are None, and None stands
-            for all three.
+        permutation_mnk: for each of M, N and K: None, an extent, or a layout. Missing entries are None, and a single
+            None applies to all three.
     Raises:
         InvalidValueError: the atom does not exist; StaticAssertError: C++ refuses the layout or the permutation.
 

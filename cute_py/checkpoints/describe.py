@@ -127,7 +127,7 @@ def _described(weight: StoredWeight, checkpoint: Checkpoint, original: Checkpoin
     tensors = {part: checkpoint.tensors[name] for part, name in weight.tensors.items()}
     if weight.problems:
         return DescribedWeight(
-            weight, f"{weight.format.order}, as {weight.convention.name} says", True, weight.problems
+            weight, f"{weight.format.order}, as {weight.convention.name} specifies", True, weight.problems
         )
     if 0 in weight.shape:
         return DescribedWeight(weight, "no scales, because the weight has no elements", True, ())
@@ -168,7 +168,7 @@ def _order(
     """Return a description of the order of the scales, whether it is certain, and an error if a reference contradicts
     it."""
     form, name = weight.format, str(weight.format.order)
-    says = f"{name}, as {weight.convention.name} says"
+    says = f"{name}, as {weight.convention.name} specifies"
     if form.block == (None, None):
         return "one scale", True, []
     if original is not None and weight.name in original.tensors and len(weight.shape) == 2 and form.axis == -1:
@@ -188,7 +188,7 @@ def _order(
 def _matched(
     weight: StoredWeight, scaled: ScaledTensor, tensor: StoredTensor
 ) -> tuple[str, bool, list[Diagnostic]] | None:
-    """Find the order in which the scales equal those computed from the original; None if no order matches."""
+    """Find the order that makes the scales equal to those computed from the original; None if no order matches."""
     form, name = weight.format, str(weight.format.order)
     if tensor.shape != weight.shape or tensor.dtype.name not in FLOATS or form.block[0] != 1:
         return None
@@ -205,7 +205,7 @@ def _matched(
         return f"{name}: {share} scales equal the reference in this order", True, []
     if best is None or best.equal < 0.9:
         return None
-    text = f"the scales are in the order {best.order}, but {weight.convention.name} says {name}: {best.text}"
+    text = f"the scales are in the order {best.order}, but {weight.convention.name} specifies {name}: {best.text}"
     wrong = Diagnostic("scale-order", weight.name, text=text, fixes=(f"cute-py convert --scales '{best.order}'",))
     return f"{best.order}, found by the reference", True, [wrong]
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from cute_py.errors import FileFormatError
 
 JOURNAL_BYTES: Final = 64 << 20
-"""Number of bytes written to tensors after which the journal is updated."""
+"""The journal is updated after this many bytes are written to tensors."""
 
 CHUNK: Final = 1 << 22
 
@@ -51,7 +51,7 @@ class PartFile:
         self.part = path.with_name(f".{path.name}.part")
         self.journal = path.with_name(f".{path.name}.journal")
         self.done: dict[str, dict[str, Any]] = {}
-        """Name of a piece of work -> its record: the checksums of its tensors, and further notes."""
+        """Name of a piece of work -> its record: the checksums of its tensors, and other notes."""
         self.resumed = 0
         self._waiting: list[dict[str, Any]] = []
         self._unsynced = 0

@@ -57,7 +57,7 @@ class Source:
     name: str
     shape: tuple[int, ...]
     tensors: Mapping[str, StoredTensor]
-    """By part: 'data' alone, or with 'scales' and 'total'."""
+    """By part: only 'data', or also 'scales' and 'total'."""
 
     weight: StoredWeight | None = None
 
@@ -236,7 +236,7 @@ def _write_total(total: Any, row: Convention, names: Mapping[str, str], write: W
 
 
 def reorder(source: Source, form: Format, row: Convention, names: Mapping[str, str], write: Write) -> int | None:
-    """Write a quantised weight with other names and another order of its scales; its elements stay."""
+    """Write a quantised weight with other names and another order of its scales; its elements do not change."""
     if source.weight is not None:
         copied(source.tensors["data"], names["data"], write)
         scales = scatter_scales(codes(_grid_of(source, source.weight)), form, source.shape)

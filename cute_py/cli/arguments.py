@@ -1,5 +1,4 @@
-"""Arguments of the commands: their types, --json, and `-`, which stands for standard input instead of a string or a
-file.
+"""Arguments of the commands: their types, --json, and `-`, which means standard input instead of a string or a file.
 
 Standard input is read once: as text, or as a file whose first bytes determine its type.
 """
@@ -34,7 +33,7 @@ MAGIC: Final = ((b"\x93NUMPY", ".npy"), (b"PK\x03\x04", ".npz"), (b"PK\x05\x06",
 def add_action(
     actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str, what: str
 ) -> argparse.ArgumentParser:
-    """Add an action to a command. Its own --help begins with the text that the help of the command has for it."""
+    """Add an action to a command. Its --help begins with the text that the command's --help shows for it."""
     return actions.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
 
 

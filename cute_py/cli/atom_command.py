@@ -29,7 +29,7 @@ def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.description = "Shows the MMA and copy operations of CuTe C++ under their C++ names. Every action takes --json."
     actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listed = add_action(actions, "list", "list all operations, or those of a family or architecture")
+    listed = add_action(actions, "list", "list all operations, or the operations of one family or architecture")
     listed.add_argument("--kind", choices=("mma", "copy"), help="list only this kind")
     listed.add_argument("--family", help="such as sm80, sm90_gmma, sm100_umma")
     listed.add_argument("--arch", help="such as sm80: operations that first appear in this architecture")

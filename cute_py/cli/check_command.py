@@ -34,8 +34,9 @@ def register(command: argparse.ArgumentParser) -> None:
         "architecture, expected bytes, alignment, fences, commits, waits, multicast. A .cu file is compiled to PTX "
         "first. The instructions of a cubin are only listed. With the launch options of `run` (--grid, --block, "
         "--cluster, --kernel, --dynamic-shared or --arg) the command also runs the kernel and judges the run; no "
-        "array is written back. The report ends with the properties that were judged, and those that were not, with "
-        "the reason. The exit status is 1 if a rule is broken, and with --strict also if a property was not judged."
+        "array is written back. The report ends with the properties that were judged, and the properties that "
+        "were not judged, with the reason. The exit status is 1 if a rule is broken, and with --strict also if a "
+        "property was not judged."
     )
     command.add_argument(
         "file", metavar="FILE", help="a .ptx, .cu or .cubin file, or - for standard input (PTX, cubin)"

@@ -24,7 +24,7 @@ FILES: Final = {
 }
 """Command -> its arguments that name files."""
 CHOICES: Final = {"tma": {"operands": tuple(VIEWS)}}
-"""Command -> argument -> further values that it accepts."""
+"""Command -> argument -> other values that it accepts."""
 INSTALL: Final = {
     "bash": "cute-py completion bash > ~/.local/share/bash-completion/completions/cute-py",
     "zsh": "cute-py completion zsh > _cute-py  # in a folder of $fpath",

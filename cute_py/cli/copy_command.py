@@ -167,7 +167,7 @@ def _strides(bits: Array, order: str) -> tuple[int | Int, ...]:
     """The strides of a compact array, in elements. Only the stride of the contiguous dimension is static; it is 1.
 
     The stride of a dimension of size 1 is never used. It is rounded up to a multiple of 16 bytes, because TMA requires
-    that of all strides but the first.
+    this for all strides except the first.
     """
     grain = max(1, 16 // bits.itemsize)
     n, out = 1, []
@@ -181,7 +181,7 @@ def _strides(bits: Array, order: str) -> tuple[int | Int, ...]:
 
 def _fixes(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, order: str) -> str | None:
     """A hint for a refused copy, or None: up to four tiles and swizzles that were tried and work. If none works in this
-    order, the hint has those of the other order, or else the necessary change of the tensor."""
+    order, the hint lists the ones that work in the other order, or else the necessary change of the tensor."""
     works = _working(bits, dtype, tile, swizzle, order)
     if not works:
         import numpy as np
@@ -210,7 +210,7 @@ def _thinner(bits: Array, dtype: DType, swizzle: str) -> str | None:
 
 
 def _working(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, order: str) -> list[str]:
-    """The combinations of --tile and --swizzle, near the given ones, for which the atom can be made."""
+    """The combinations of --tile and --swizzle, near the given ones, that allow the atom to be made."""
     works: list[str] = []
     inner = len(tile) - 1 if order == "row" else 0
     width = int(bits.dtype.itemsize)
@@ -433,7 +433,7 @@ def _new_memory(source: Array, text: str | None) -> tuple[Array, Any]:
     refinement = refine(layout, Layout(int(cute.size(layout))))
     low, high = (0, -1) if refinement is None else side_bounds(refinement, 0)
     if low < 0 or high >= MAX_OUTPUT // source.dtype.itemsize:
-        why = f"--layout has the offsets {low} to {high}; must lie in 0 to {MAX_OUTPUT // source.dtype.itemsize - 1}"
+        why = f"--layout has the offsets {low} to {high}; must be in 0 to {MAX_OUTPUT // source.dtype.itemsize - 1}"
         raise InvalidValueError(why)
     made: Array = np.zeros(high + 1, source.dtype)
     return made, (made, layout)

@@ -65,7 +65,7 @@ def register(p: argparse.ArgumentParser) -> None:
         choices=["summary", "fields", "seed001", "slots"],
         default="summary",
         help="summary: sizes, box, swizzle, broken rules; fields: each field with its bits; seed001: the eleven "
-        "fields of the reference pages; slots: as `desc slots`",
+        "fields of the reference pages; slots: same as `desc slots`",
     )
 
     f = add_action(actions, "diff", "compare two maps field by field; the exit status is 1 if they differ")
@@ -92,7 +92,7 @@ def _request_arguments(p: argparse.ArgumentParser) -> None:
     )
     p.add_argument("--dtype", help="element type, such as float16")
     p.add_argument("--dims", type=sizes, help="sizes in elements, innermost first: 512,1024")
-    p.add_argument("--strides", type=sizes, default=(), help="strides in bytes, from mode 1 on: 1024")
+    p.add_argument("--strides", type=sizes, default=(), help="strides in bytes, starting with mode 1: 1024")
     p.add_argument("--box", type=sizes, help="box in elements, innermost first; with --npy in the order of the array")
     p.add_argument("--element-strides", type=sizes, help="traversal strides, default 1")
     p.add_argument(

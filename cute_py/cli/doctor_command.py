@@ -2,7 +2,7 @@
 issues of this driver.
 
 The command reads facts (versions, compilers, the driver and its GPU), and tries each feature of a table. A second
-table, with sources, lists the known issues of drivers by version, GPU and compiler. Driver versions are those of
+table, with sources, lists the known issues of drivers by version, GPU and compiler. Driver versions are numbers as in
 cuDriverGetVersion: 1000 x major + 10 x minor of the CUDA version that the driver supports.
 """
 
@@ -39,7 +39,7 @@ _COMPATIBILITY: Final = "CUDA Compatibility guide, minor version compatibility; 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The driver, GPU and compiler that known issues are compared with; None stands for an unknown value.
+    """The driver, GPU and compiler that known issues are compared with; None means an unknown value.
 
     `driver` and `compiler` (NVRTC) are versions, 1000 x major + 10 x minor; `capability` is the GPU's compute
     capability, (major, minor).
@@ -128,7 +128,7 @@ replaced element type | tensormap.replace of a tf32 element type by another one 
     -> encode the map anew, or start from one that is not tf32
 formats of sm_100 | data types 13 to 15 (packed 4 and 6 bits) and swizzles 4 to 6 are refused on this GPU
     -> a GPU of compute capability 10.0 or newer
-alignment of a map | a map must lie at a multiple of 128 bytes since CUDA 13.0 (64 before); cuda-python's CUtensorMap
+alignment of a map | a map must be at a multiple of 128 bytes since CUDA 13.0 (64 before); cuda-python's CUtensorMap
     is not aligned like this
     -> copy the bytes to aligned memory, as this library does
     <- CUDA 13.0 driver API, CUtensorMap; cuda-bindings 13.3: 12 of 12 objects at 48 modulo 64
@@ -152,7 +152,7 @@ _LIMITS: Final[dict[str, dict[str, Any]]] = {
 KNOWN_ISSUES: Final[tuple[KnownIssue, ...]] = tuple(
     KnownIssue(name, row.why, row.fix, row.source, **_LIMITS.get(name, {})) for name, row in _ISSUES.items()
 )
-"""Every row, in the order in which they are listed."""
+"""Every row, in the order of the report."""
 
 
 def known_issues(here: Installation) -> list[KnownIssue]:
@@ -193,7 +193,7 @@ PACKAGES: Final = (
 
 
 SWEEP: Final = 2_000
-"""The number of random requests on which the encoder is compared with the driver."""
+"""The encoder is compared with the driver on this many random requests."""
 KERNEL_MODULE: Final = Path("/proc/driver/nvidia/version")
 
 

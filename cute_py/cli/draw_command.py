@@ -62,7 +62,7 @@ def register(p: argparse.ArgumentParser) -> None:
         help="tile of the copy or thread-value layout; with --color tile, the tile that determines the colours",
     )
     p.add_argument("--at", default="0", help="tile that is drawn in shared memory: an index or a coordinate")
-    p.add_argument("--dtype", default="float16", help="element type; also sets the width in which banks are counted")
+    p.add_argument("--dtype", default="float16", help="element type; also sets the width used to count banks")
     p.add_argument("--op", default="SM90_TMA_LOAD", help="operation, such as SM90_TMA_LOAD_MULTICAST")
     p.add_argument("--operand", choices=("A", "B", "C"), help="draw only this operand of an MMA")
     p.add_argument("--multicast", type=integer, default=1, help="CTAs that share the tile")

@@ -39,7 +39,7 @@ def register(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--reference",
         metavar="ORIGINAL",
-        help="the original checkpoint, from which the order of the scales is inferred",
+        help="the original checkpoint, which determines the order of the scales",
     )
     json_option(p, run, "print the answer as JSON: its text, and each part with its rules")
 

@@ -33,7 +33,7 @@ COMMANDS = {
     "atom": "list, find and show MMA and copy atoms, with the elements that each thread holds",
     "draw": "draw layouts, swizzles, TMA boxes, tiles in shared memory and descriptors",
     "convert": "convert the weights of a checkpoint to a block-scaled format, to another one, or back",
-    "reshard": "convert the sharded files of one mesh to those of another",
+    "reshard": "convert the sharded files of one mesh to files for another mesh",
     "serve": "serve the playground as a local web page",
     "doctor": "report versions, driver and GPU, the features that work, and known issues of the driver",
     "skill": "write a skill for coding agents: which command answers which question",

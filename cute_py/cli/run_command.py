@@ -26,10 +26,10 @@ def register(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     command.description = (
         "Runs a kernel on an emulated multiprocessor: PTX, a .cu file (compiled by nvcc or NVRTC), or a fatbin that "
-        "contains PTX (read by cuobjdump). Pass the arguments in the order of the kernel's parameters, without those "
-        "of --map. Findings name the lines of the PTX and of the .cu file. A `change` was tried: the changed kernel "
-        "ran without the error. `try` is only advice. The exit status is 1 if an error was found; arrays with :out "
-        "are then not written."
+        "contains PTX (read by cuobjdump). Pass the arguments in the order of the kernel's parameters, except "
+        "parameters set by --map. Findings name the lines of the PTX and of the .cu file. A `change` was tried: the "
+        "changed kernel ran without the error. `try` is only advice. The exit status is 1 if an error was found; "
+        "arrays with :out are then not written."
     )
     command.add_argument("file", metavar="FILE", help="a .ptx, .cu or fatbin file, or - for PTX from standard input")
     launch_arguments(command)

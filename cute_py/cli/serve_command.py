@@ -4,7 +4,7 @@ This module decides which requests the server accepts, and limits their number; 
 them.
 
 The server is meant for one person at one machine, but any web page in that person's browser can send requests to it. So
-a request must name this server in `Host` (a foreign name that resolves to this machine is refused). If the browser
+a request must name this server in `Host` (another name that resolves to this machine is refused). If the browser
 names the origin (`Origin`, `Sec-Fetch-Site`), the origin must be the server's own page. A request must also be small
 enough that a person could have typed it. The number of threads, the idle time of a connection, and the time for an
 answer are bounded.
@@ -257,7 +257,7 @@ class ExplorerServer(ThreadingHTTPServer):
         """Whether a `Host` header names this server: the name or address that it was started with, and its port.
 
         A server on a loopback address is also named localhost. A server on all interfaces accepts every address, but
-        only the machine's own host names, because a web page could reach the server through a foreign name.
+        only the machine's own host names, because a web page could reach the server through another name.
         """
         try:
             parts = urlsplit(f"//{host.strip()}")

@@ -4,7 +4,7 @@ Workers are processes and not threads, because a query that hangs is one operati
 expression, which holds Python's global lock and can't be interrupted from within. A worker is started when it is
 needed. It reads queries from standard input and writes answers to standard output, as lines of JSON. A worker that
 exceeds its time limit is killed and replaced. A worker exits when its standard input closes, so none is left after the
-server exits, for whatever reason. If the server exits during an endless query, the worker's own timer ends the worker.
+server exits for any reason. If the server exits during an endless query, the worker's own timer ends the worker.
 
 `concurrent.futures.ProcessPoolExecutor` can't do this, because it can't end a running task. If the process of a hanging
 task is killed, the whole executor breaks (BrokenProcessPool), and the answers of its other processes are lost.

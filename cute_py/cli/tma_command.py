@@ -149,7 +149,7 @@ def _width(thing: Parsed) -> int | None:
 
 
 def _dtype(options: argparse.Namespace) -> str:
-    """The element type: that of --dtype, or else the default type of the width that a pointer in the layouts gives,
+    """The element type from --dtype, or else the default type of the width that a pointer in the layouts gives,
     such as smem_ptr[32b].
 
     Raises:

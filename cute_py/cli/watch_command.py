@@ -23,8 +23,8 @@ def register(command: argparse.ArgumentParser) -> None:
     command.description = (
         "Runs COMMAND with its own input and output, records every cuTensorMapEncode* call through CUPTI, and "
         "reports on standard error: each distinct map, refused maps with the rule and the fix, maps with harmful "
-        "settings, maps that are encoded repeatedly, and the kernels that receive each map. The exit status is that "
-        "of the program."
+        "settings, maps that are encoded repeatedly, and the kernels that receive each map. The exit status is "
+        "the exit status of the program."
     )
     command.epilog = "Example: cute-py watch --dump maps -- python train.py"
     command.add_argument(

@@ -222,7 +222,7 @@ def plan_transposed(
 
 
 CROSSOVER: Final = 128 * 2**20
-"""Smallest copy in bytes for which the ring is faster. Measured on NVIDIA H200."""
+"""The ring is faster for copies of at least this many bytes. Measured on NVIDIA H200."""
 
 WORD: Final = 8
 """Bytes of an element in a copy without transposition."""
@@ -231,7 +231,7 @@ SOURCE: Final = "CUDA driver API, cuTensorMapEncodeTiled"
 STRIDE_MAX: Final = bounds("stride_range")[1]
 
 REALIGNED_ROW: Final = 256
-"""Largest row in bytes that the realigning kernel shifts at once."""
+"""Largest row, in bytes, that the realigning kernel shifts in one step."""
 
 FOLDED_ROW: Final = 128
 """Minimum length in bytes of the rows of a long run."""
@@ -374,8 +374,8 @@ def _flat(source: int, destination: int, size: int, sms: int, tuning: Tuning) ->
 
 
 def _apart(row: int, rows: int, tuning: Tuning) -> tuple[CopyMode, CopyMode]:
-    """Return the modes in which a ring walks a run of adjacent rows. Tiles whose rows are not adjacent are 0.5 % faster
-    than contiguous tiles if the ring walks along the rows."""
+    """Return the modes of a ring's walk through a run of adjacent rows. Tiles whose rows are not adjacent are 0.5 %
+    faster than contiguous tiles if the ring walks along the rows."""
     apart = math.gcd(rows, max(tuning.pitch // row, 1))
     row, rows = row * apart, rows // apart
     return CopyMode(row // WORD, WORD, WORD), CopyMode(rows, row, row)

@@ -5,7 +5,7 @@
 
         other swizzle, other major, other box order      the same elements at other offsets
         shifted by one tile, exchanged coordinates       elements of another tile
-        stale phase                                      some or all elements are those of an earlier tile
+        stale phase                                      some or all elements come from an earlier tile
         not yet arrived                                  bytes that no load has written
 
 A cause is reported only if it reproduces every byte of the dump.
@@ -244,7 +244,7 @@ def _values(tile: _Tile) -> tuple[Bytes, tuple[int, ...], int] | None:
 
 
 def _other_major(tile: _Tile) -> Iterator[str]:
-    """Try layouts in which another mode is contiguous: compact or canonical layouts, with any swizzle."""
+    """Try layouts where another mode is contiguous: compact or canonical layouts, with any swizzle."""
     held = _values(tile)
     if held is None:
         tile.untried.append("other major: an element does not have whole bytes of its own")
@@ -280,7 +280,7 @@ def _other_order(tile: _Tile) -> Iterator[str]:
     want, have = _chunks(tile, tile.expected), _chunks(tile, tile.found)
     if len(want) > 1 and len(set(want)) == len(want) and sorted(want) == sorted(have) and want != have:
         order = [want.index(chunk) for chunk in have]
-        yield f"the boxes lie in the order {', '.join(map(str, order[:16]))}"
+        yield f"the boxes are in the order {', '.join(map(str, order[:16]))}"
     box, width = tile.atom.plan.box, tile.atom.internal_dtype.bits // 8
     if len(box) < 3 or not width or np.prod(box) * width != len(tile.expected):
         return
@@ -354,7 +354,7 @@ def _not_arrived(tile: _Tile) -> Iterator[str]:
     wrong = [unit for unit in units if not np.array_equal(tile.expected[unit], tile.found[unit])]
     fill = int(tile.found[wrong[0][0]])
     if all((tile.found[unit] == fill).all() for unit in wrong) and sum(map(len, wrong)) >= STORE_UNIT:
-        yield f"{len(wrong)} of {len(units)} units of {STORE_UNIT} bytes hold only 0x{fill:02x}"
+        yield f"{len(wrong)} of {len(units)} units of {STORE_UNIT} bytes contain only 0x{fill:02x}"
 
 
 _CAUSES: Final = (
@@ -366,4 +366,4 @@ _CAUSES: Final = (
     ("stale phase", _stale),
     ("not yet arrived", _not_arrived),
 )
-"""Causes in the order in which they are tried; each function yields the details if the cause explains the dump."""
+"""Causes, in the order of the attempts; each function yields the details if the cause explains the dump."""

@@ -205,7 +205,7 @@ def copy_on_device(
 ) -> CopyResult[ArrayLike]:
     """Run `copy` with backend "cuda" or "both".
 
-    The options are those of `copy`: stream, hints, verify and report.
+    The options are the same as for `copy`: stream, hints, verify and report.
 
     Raises:
         DeviceError: there is no GPU with TMA, a barrier did not complete, or the arrays are on two devices.
@@ -312,8 +312,8 @@ def execute_on_device(
 ) -> TileResult:
     """Run `execute` with backend "cuda" or "both".
 
-    The options are those of `execute`: isolate and seconds. If the loads trap in the emulator, this function raises the
-    error before the launch, unless the call is isolated.
+    The options are the same as for `execute`: isolate and seconds. If the loads trap in the emulator, this function
+    raises the error before the launch, unless the call is isolated.
 
     Raises:
         TmaTrap: the hardware would trap; DeviceError: there is no GPU, or a barrier did not complete.
@@ -362,7 +362,7 @@ def copy_array(
 
     Raises:
         DeviceError: there is no device, or an array of another library is on the host.
-        InvalidValueError, TmaLimitError: as in `prepare_copy`.
+        InvalidValueError, TmaLimitError: see `prepare_copy`.
 
     >>> import numpy
     >>> from cute_py.gpu.device import device_available
@@ -404,8 +404,8 @@ def copy_without_atom(
     """Run `copy(None, source, destination, backend="cuda")` for arrays of any order and strides that TMA boxes can
     move.
 
-    The options are those of a copy with an atom, and `tune`, which times a few tilings on the device and keeps the
-    fastest.
+    The options are the same as for a copy with an atom, plus `tune`, which times a few tilings on the device and keeps
+    the fastest.
 
     Raises:
         InvalidTypeError: the backend is not "cuda"; only the GPU executor plans copies without an atom.

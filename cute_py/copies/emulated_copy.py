@@ -76,7 +76,7 @@ class CopyResult(Generic[Destination]):
             compared, for example on a stream of the caller.
         tiles, instructions: the numbers of tiles and of loads; there are as many stores as loads. transaction_bytes:
             bytes that a barrier expects per tile.
-        bytes: the size of the tensor in bytes; seconds: the time of the copy alone.
+        bytes: the size of the tensor in bytes; seconds: the time of the copy itself.
         warnings: messages about legal but unexpected properties; difference: a description of the first element that
             differs, or None.
 

@@ -31,7 +31,7 @@ Bytes: TypeAlias = "NDArray[np.uint8]"
 
 
 def memory_at(address: int, size: int) -> memoryview:
-    """Return a view of `size` bytes of host memory from an address on."""
+    """Return a view of `size` bytes of host memory, starting at an address."""
     return memoryview((ctypes.c_char * size).from_address(address)).cast("B")
 
 

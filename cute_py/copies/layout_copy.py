@@ -52,7 +52,7 @@ class LayoutCopyResult:
 
     Attributes:
         destination: the destination argument. bytes: the number of bytes of the elements. seconds: the time of the copy
-            alone.
+            itself.
         report: a comparison with a memcpy; None unless it was requested.
 
     On first use, `equal` and `difference` compare both sides, and wait for the device.

@@ -2,7 +2,8 @@
 
     run_on_machine(a, b)        plan the copy as for a GPU, compile its kernels, and run their PTX without a GPU
 
-The plan, the maps and the parameters are those of `prepare_copy`, with host addresses instead of device addresses.
+The plan, the maps and the parameters are the same as in `prepare_copy`, with host addresses instead of device
+addresses.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class _Memory:
         self.owner = view.owner
 
     def at(self, address: int) -> Array | None:
-        """Return the bytes from an address on; None for a null pointer."""
+        """Return the bytes that start at an address; None for a null pointer."""
         if address == 0:
             return None
         offset = address - self.low
@@ -80,7 +81,7 @@ def machine_launches(
 
 
 def scaled_launches(source: Any, destination: Any, **options: Any) -> tuple[MachineLaunch, ...]:
-    """Return the launches of a computing copy between host arrays and scaled tensors. The options are those of
+    """Return the launches of a computing copy between host arrays and scaled tensors. For the options, see
     `scaled_work`."""
     work = scaled_work(source, destination, **options)
     record = np.full(8, 0xFF, np.uint8)
@@ -129,7 +130,7 @@ def _by_boxes(plan: Any, both: tuple[_Memory, _Memory], memory: dict[str, Array]
 
 
 def _mapped(request: Any, one: _Memory) -> tuple[Any, Array]:
-    """Return a tensor map and the bytes from its address on."""
+    """Return a tensor map and the bytes that start at its address."""
     found = one.at(request.global_address)
     return request, one.bytes if found is None else found
 
@@ -155,7 +156,7 @@ def run_on_machine(
     """Copy between host arrays by emulating the GPU kernels; return None for a copy without elements.
 
     Raises:
-        MissingPackageError: there is no compiler of CUDA C++. All errors of `prepare_copy`.
+        MissingPackageError: there is no compiler of CUDA C++. For other errors, see `prepare_copy`.
     """
     launches: Sequence[MachineLaunch] = machine_launches(source, destination, tuning=tuning, dtype=dtype)
     return run_launches(launches, schedule=schedule) if launches else None

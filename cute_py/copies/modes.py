@@ -70,7 +70,7 @@ class Refinement:
     """The modes that both sides of a copy have in common, and the start, the swizzle and the remaining modes of each
     side.
 
-    offset = swizzle(start + sum of coordinate * stride). The coordinates are those of `modes`. A general copy also has
+    offset = swizzle(start + sum of coordinate * stride). The coordinates refer to `modes`. A general copy also has
     an index that counts through `rest`; each side cuts this index into its own digits.
 
     Attributes:
@@ -123,7 +123,7 @@ def _function(layout: LayoutLike, role: str) -> tuple[Digits, int, Swizzle]:
     for number in (*shape, *stride):
         if type(number) is not int:
             raise InvalidTypeError(
-                f"the {role} layout must hold known integers, got {given(number)}",
+                f"the {role} layout must consist of known integers, got {given(number)}",
                 {"layout": layout},
                 "replace the symbols by numbers with layout.subs({...})",
             )
@@ -275,7 +275,7 @@ class Pairing(PairedElements):
 def pair_elements(
     source: LayoutLike, destination: LayoutLike, dtype: DTypeLike, nibbles: tuple[str, str] = NIBBLES
 ) -> Pairing:
-    """Pair the elements of one layout with those of another of the same size. See `plan_copy` for arguments and errors.
+    """Pair the elements of two layouts of the same size. See `plan_copy` for arguments and errors.
 
     >>> pair_elements(Layout((6, 10), (10, 1)), Layout((4, 15), (15, 1)), "float32").bytes
     240

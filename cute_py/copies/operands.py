@@ -67,7 +67,7 @@ def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> OperandSi
         InvalidTypeError: the operand is not an array, tensor or pair, a tensor has no memory, or a dtype is given
             without a pair.
         InvalidValueError: the array of a pair is not dense, or its size is not a multiple of the element size; or an
-            array uses one byte for each element narrower than a byte. All errors of `host_view`.
+            array uses one byte for each element narrower than a byte. For other errors, see `host_view`.
     """
     if dtype is not None and not isinstance(thing, tuple):
         raise InvalidTypeError(f"dtype needs a pair (memory, layout), but the {role} is {given(thing)}")
@@ -115,7 +115,7 @@ def paired(source: OperandSide, destination: OperandSide, nibbles: tuple[str, st
 
     Raises:
         InvalidValueError: sizes or element types differ, a layout leaves its memory, the destination is read-only or
-            overlaps itself or the source. All errors of `pair_elements`.
+            overlaps itself or the source. For other errors, see `pair_elements`.
     """
     a, b = source.view, destination.view
     found = []

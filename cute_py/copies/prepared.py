@@ -326,7 +326,7 @@ def load_windows(
 ) -> list[bytes]:
     """Load tiles, wait for the loads, and return the contents of their shared-memory windows.
 
-    The byte `poison` fills the windows before the loads. The arguments and errors are those of `prepare_listed`. A
+    The byte `poison` fills the windows before the loads. For the arguments and errors, see `prepare_listed`. A
     DeviceError may also mean that a barrier did not complete.
     """
     device = as_device(device)

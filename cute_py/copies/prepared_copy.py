@@ -48,7 +48,7 @@ class Work:
 
 
 SPARE_STREAMS: Final = 16
-"""Number of streams on which a prepared ring can be launched without an allocation."""
+"""A prepared ring can be launched on this many streams without an allocation."""
 
 
 class PreparedCopy:
@@ -128,7 +128,7 @@ class PreparedCopy:
         destination))`.
 
         Args:
-            args: two arrays in host memory with the layouts for which the copy was prepared.
+            args: two arrays in host memory with the layouts that the copy was prepared for.
         Raises:
             InvalidValueError: the arguments do not match, or the copy moves tiles through given tensor maps.
         """
@@ -191,8 +191,8 @@ class PreparedCopy:
             source, destination: memory with this copy's layouts, element type and device. Its addresses must differ
                 from the prepared ones by multiples of 16 bytes.
         Raises:
-            InvalidValueError: a layout, element type or alignment differs, or the copy moves given tiles. All errors of
-                `prepare_copy` about memory.
+            InvalidValueError: a layout, element type or alignment differs, or the copy moves given tiles. For errors
+                about memory, see `prepare_copy`.
         """
         if self.plan is None or self._places is None:
             raise InvalidValueError("a copy of given tiles always uses the memory of its maps")
@@ -221,7 +221,8 @@ class PreparedCopy:
         )
 
     def update_graph(self, graph: int, nodes: Sequence[int]) -> None:
-        """Update kernel nodes of an instantiated graph with the kernels of this copy, from the graph's next launch on.
+        """Update kernel nodes of an instantiated graph with the kernels of this copy, starting with the graph's next
+        launch.
 
         Args:
             graph: the CUgraphExec as an integer. nodes: for each kernel, in the order of `kernels`, the CUgraphNode

@@ -48,7 +48,7 @@ class KernelReport:
 @record
 class CopyReport:
     """The measurement of a copy. `gigabytes_per_second` counts the bytes read plus the bytes written;
-    `percent_of_memcpy` compares the rate with that of a memcpy.
+    `percent_of_memcpy` compares the rate with the rate of a memcpy.
 
     >>> CopyReport(10.0, 8, 1.6, 9.0, 90.0, ()).percent_of_memcpy
     90.0

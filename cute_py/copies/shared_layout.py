@@ -41,7 +41,7 @@ MAX_TILE_BITS: Final = 18
 
 
 def requests(width: int) -> int:
-    """Return the number of requests into which a warp's access of `width` bytes per thread is split.
+    """Return the number of requests that a warp's access of `width` bytes per thread is split into.
 
     >>> [requests(width) for width in (1, 4, 8, 16)]
     [1, 1, 2, 4]
@@ -91,7 +91,7 @@ def linear_wavefronts(threads: Sequence[int], values: Sequence[int], element: in
     """Return (wavefronts, bytes per thread) of an access. `threads` and `values` list the byte offset that each bit of
     the thread index and of the value index adds.
 
-    Each thread accesses as many values at once as are contiguous and aligned after the swizzle, up to 16 bytes.
+    One access of a thread covers the values that are contiguous and aligned after the swizzle, up to 16 bytes.
 
     >>> linear_wavefronts((128, 256, 512, 1024, 2048), (), 4, Swizzle(0, 4, 3))[0]
     32

@@ -36,10 +36,10 @@ else:
     from cute_py.optional_packages import numpy as np
 
 FEW: Final = 65536
-"""Maximum number of reads of a copy in which each thread gathers whole vectors: 256 KiB in reads of 4 bytes, 1 MiB in
+"""Maximum number of reads of a copy where each thread gathers whole vectors: 256 KiB in reads of 4 bytes, 1 MiB in
 reads of 16 bytes. For these copies, kernels with tiles are slower (measured on NVIDIA H200)."""
 APART: Final = 1024
-"""Minimum number of tiles between neighbours for which tiles are grouped. About as many run at the same time. Measured
+"""Tiles are grouped if at least this many tiles are between neighbours. About this many run at the same time. Measured
 on NVIDIA H200: such copies take 0.8 to 1.04 of the time without groups; copies with fewer tiles between neighbours take
 up to 1.1 of it."""
 ALONE: Final = 16384
@@ -132,8 +132,8 @@ def _class(tile: BlockTile, combination: int, places: tuple[int, int, int]) -> b
 
 def _grouping(tile: BlockTile, live: Sequence[int]) -> tuple[int, int] | None:
     """Return (tiles between neighbours, neighbours) along the mode that cuts the source's rows, if tiles are grouped
-    along it. Then neighbours share sectors, and so many tiles lie between them that they do not run at the same
-    time."""
+    along it. In this case neighbours share sectors, but do not run at the same time, because many tiles are between
+    them."""
     shape = tile.shape
     cut = shape.orders[0][shape.runs[0] - 1] if shape.runs[0] else -1
     if not shape.shifts[0] or cut not in live:

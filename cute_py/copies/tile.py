@@ -29,18 +29,19 @@ LEAST: Final = (1024, FILLED)
 CROWDED: Final = 14000
 """If words are narrow, a tile of at least this number of bytes gets a block with the maximum number of threads."""
 LARGE: Final = 9216
-"""Bytes of a tile above which a block has 256 threads. Measured on NVIDIA H200: with 256 threads, three tiles of 8 KiB
-took 1.09 to 1.3 times as long."""
+"""A block has 256 threads if its tile has more bytes than this. Measured on NVIDIA H200: with 256 threads, three tiles
+of 8 KiB took 1.09 to 1.3 times as long."""
 COLUMN_BYTES: Final = {1: 4, 2: 8, 4: 16, 8: 16}
-"""Element bytes -> bytes of a row in shared memory that a thread transposes at once."""
+"""Element bytes -> bytes of a row in shared memory that a thread transposes in one step."""
 FOLDED: Final = 1 << 20
-"""Minimum bytes of a copy for which a kernel with a compiled-in pitch pays off."""
+"""Minimum bytes of a copy that makes a kernel with a compiled-in pitch worthwhile."""
 MAX_SHARED: Final = 65536
 """Maximum bytes of shared memory of a block."""
 TORN: Final = 3
 """Cycles per sector of the destination that a tile writes in part."""
 SPLIT: Final = {LINE_BYTES: 0, SECTOR_BYTES: 1, WORD: 3}
-"""Bytes modulo which the rows of a shifted source keep their offset -> cycles per line for requests of parts of it."""
+"""Modulus, in bytes, of the offset that the rows of a shifted source keep -> cycles per line for requests of parts of
+it."""
 OCCUPIED: Final = 2
 """Cycles per line of shared memory that a tile of a shifted source takes, because fewer blocks then run at a time."""
 LOOKUP: Final = 10
@@ -88,7 +89,7 @@ class BlockTile:
 
     @property
     def congruent(self) -> int:
-        """The largest of the moduli in `SPLIT` for which rows keep their offset in shared memory."""
+        """The largest modulus in `SPLIT` that lets rows keep their offset in shared memory."""
         shape = self.shape
         apart = [shape.modes[m].source * shape.element - self.pitches[m] for m in shape.orders[0][shape.runs[0] :]]
         return next(modulus for modulus in SPLIT if modulus == WORD or not any(n % modulus for n in apart))
@@ -206,7 +207,7 @@ class BlockTile:
 
 
 def _columns(shape: TileShape, grain: int) -> int:
-    """Return the number of elements that a thread may read at once along the source's first mode; rows start at
+    """Return the number of elements that a thread may read together along the source's first mode; rows start at
     multiples of `grain` bytes."""
     columns, inner = COLUMN_BYTES.get(shape.element, 0) // shape.element, shape.orders[0][0]
     if columns < 2 or any(shape.shifts[1:]) or inner in shape.orders[1][: max(shape.runs[1], 1)]:
@@ -419,7 +420,7 @@ def tile_cost(tile: BlockTile, bound: float = math.inf) -> float:
 
 
 def request_cost(tile: BlockTile) -> float:
-    """Return the cost per element of the requests beyond those that `tile_cost` counts, in SM clock cycles.
+    """Return the cost per element of the requests that `tile_cost` does not count, in SM clock cycles.
 
     The three constants were fitted on NVIDIA H200 (150 permutations; the mean is the same within 0.2 % for 2 to 10
     cycles per torn sector, and for half or twice the other values).

@@ -1,4 +1,5 @@
-"""The part of a copy that a tile covers, and the order in which threads walk it, for any layout in shared memory.
+"""The part of a copy that a tile covers, and the order of the threads' walk through it, for any layout in shared
+memory.
 
 A tile covers the innermost modes of the source and of the destination, with extents that give both sides full lines.
 Tiles that are shorter at the end of a mode form separate classes with separate tables. A table therefore lists exactly
@@ -30,14 +31,14 @@ else:
 Places: TypeAlias = "NDArray[np.int64]"
 
 LINES: Final = (256, 128, 64, 32)
-"""Bytes of a run of a tile, in the order in which they are tried; the first value that leaves room for the other side
+"""Bytes of a run of a tile, in the order of the attempts; the first value that leaves room for the other side
 is used."""
 TILE_BYTES: Final = 32768
 """Maximum bytes of a tile."""
 FILLED: Final = 8192
 """A tile grows to this number of bytes if the tensor is large enough; see `_may_halve`."""
 HALVED: Final = 2, 4, 8
-"""Bytes of elements for which half of `FILLED` may be better: 1 to 5 % faster, while other elements lose up to 13 %.
+"""Element sizes, in bytes, where half of `FILLED` may be better: 1 to 5 % faster, while other elements lose up to 13 %.
 Measured on NVIDIA H200, 37 copies whose tile has 4 KiB."""
 BLOCKS: Final = MULTIPROCESSORS
 """Minimum number of tiles of a copy, so that every multiprocessor has work."""
@@ -68,8 +69,8 @@ class TileShape:
     modes: modes of the copy, in elements. extents: extents of a full tile, for each mode. orders: for (source,
     destination), the modes of a tile, innermost first. runs: for each order, the number of leading modes that form one
     contiguous run. vectors: bytes per thread access, for both sides. shifts: for each side, whether its rows may start
-    between two words. columns: the number of elements of the source's first mode that a thread reads at once; it writes
-    the same number of rows.
+    between two words. columns: the number of elements of the source's first mode that a thread reads together; it
+    writes the same number of rows.
     """
 
     element: int
@@ -108,7 +109,7 @@ class TileShape:
 
     @functools.cached_property
     def run_mode(self) -> int:
-        """The mode along which a destination word may contain elements of the next tile; -1 if there is none.
+        """The mode where a destination word may contain elements of the next tile; -1 if there is none.
 
         The elements of the next tile must be separate rows of the source, or the end of a source row that is read in
         full words.
@@ -295,8 +296,8 @@ def _grown(size: int, extent: int) -> int:
 def choose_extents(modes: Sequence[CopyMode], element: int, least: int, filled: int) -> tuple[int, ...] | None:
     """Choose tile extents that give both sides runs of full lines; None if no tile gives both sides at least a sector.
 
-    least: minimum bytes of a tile, even if there are then fewer than `BLOCKS` tiles. filled: bytes up to which a tile
-    grows.
+    least: minimum bytes of a tile, even if there are then fewer than `BLOCKS` tiles. filled: the size in bytes that a
+    tile grows to.
     """
     orders = _order(modes, "destination"), _order(modes, "source")
     total = math.prod(m.size for m in modes) * element
@@ -349,7 +350,7 @@ def _vector(
     element: int,
     limit: int,
 ) -> int:
-    """Return the widest access, in bytes, to which every vector of every tile of a side is aligned."""
+    """Return the widest access, in bytes, such that every vector of every tile of a side is aligned to it."""
     if not run:
         return element
     first = order[0]
@@ -386,7 +387,7 @@ class _Filled(NamedTuple):
 def _filled(
     modes: Sequence[CopyMode], element: int, limits: tuple[int, int], least: int, filled: int
 ) -> _Filled | None:
-    """Return a tile of this number of bytes, or None; the arguments are those of `tile_shapes` and `choose_extents`."""
+    """Return a tile of this number of bytes, or None; for the arguments, see `tile_shapes` and `choose_extents`."""
     extents = choose_extents(modes, element, least, filled)
     if extents is None:
         return None

@@ -39,7 +39,7 @@ def candidate_tunings(hints: bool) -> tuple[Tuning, ...]:
 
 
 def geometry_key(prepared: PreparedCopy, source: ArrayView, hints: bool) -> str:
-    """Return the key under which the tuning of a copy is stored."""
+    """Return the key of a copy's stored tuning."""
     device, refinement = prepared.device, prepared.plan.refinement if prepared.plan else None
     modes = [(mode.size, mode.source, mode.destination) for mode in refinement.modes] if refinement else []
     text = json.dumps([device.name, device.multiprocessors, modes, source.element_bytes, source.address % 16, hints])

@@ -1,8 +1,8 @@
 """Pictures of the boxes of a TMA atom: on the global tensor, and cut into the slices that the CTAs of a multicast
 issue.
 
-Tensors are drawn in TMA order: mode 0, the contiguous mode, runs across, and mode 1 runs down. For further modes, only
-index 0 is drawn.
+Tensors are drawn in TMA order: mode 0, the contiguous mode, runs across, and mode 1 runs down. For all other modes,
+only index 0 is drawn.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Start:
 
     Attributes:
         at: the coordinate. base: the coordinate of the corresponding box in the first tile.
-        tile: (leaf of the tile modes, index) for each leaf along which the box's tile differs from the first tile.
+        tile: (leaf of the tile modes, index) for each leaf where the box's tile differs from the first tile.
     """
 
     at: int
@@ -75,7 +75,7 @@ def box_starts(work: FirstTile, mode: int) -> tuple[list[Start | None], int]:
 
 
 def _tile_coordinate(work: FirstTile, starts: Sequence[Start]) -> str:
-    """Text of the coordinate of the tile to which these starts belong, in the tile modes of the divided tensor."""
+    """Text of the coordinate of the tile that these starts belong to, in the tile modes of the divided tensor."""
     at = dict(pair for start in starts for pair in start.tile)
     numbers = iter(range(len(leaves(tile_steps(work).shape))))
 

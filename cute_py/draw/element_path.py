@@ -34,7 +34,7 @@ RAGGED = {
     "reduce": "past the end of the row, but reduced: a reduction writes units of 16 bytes",
     "prefetch": OUTSIDE["prefetch"],
 }
-"""Effect on the rest of a 16-byte unit in which the row ends. Source: measured on NVIDIA H200, driver 580.159.04, for
+"""Effect on the rest of the 16-byte unit where the row ends. Source: measured on NVIDIA H200, driver 580.159.04, for
 stores; `emulator_rows.sixteen_byte_rule` has the rule."""
 
 

@@ -54,8 +54,8 @@ DEFAULTS: Final = {
 """The fields of the form, in order, with their defaults, as strings that a person types."""
 
 LIMITS: Final = {"most_listed": 64, "most_work": 65_536, "most_traced": 4096, "most_fixes": 2, "max_text": 2000}
-"""Limits: instructions that are listed, laid out and traced to bytes; fixes that are listed; characters of one
-string."""
+"""Limits of an answer: the instructions that it lists, lays out and traces to bytes; the fixes that it lists; the
+characters of one string."""
 
 SAMPLE_BYTES: Final = tuple(k * (256 + 18) for k in range(16))
 """Bytes of a tile that are compared between the page and the library: spread over lines, units and elements."""
@@ -172,7 +172,7 @@ def _parsed(text: str) -> Any:
     """Parse a layout or tensor from a form field of limited length.
 
     Raises:
-        InvalidValueError: the string is too long, or a basis element names a mode that no layout has; ParseError: as
+        InvalidValueError: the string is too long, or a basis element names a mode that no layout has; ParseError: see
             `parse`.
     """
     if len(text) > LIMITS["max_text"]:

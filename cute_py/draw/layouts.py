@@ -1,6 +1,6 @@
 """Pictures of layouts: tables of offsets, several layouts side by side, and coordinate tensors.
 
-Mode 0 of a layout runs down and mode 1 across; further modes are grouped with mode 1. Nested modes have brackets: the
+Mode 0 of a layout runs down and mode 1 across; all other modes are grouped with mode 1. Nested modes have brackets: the
 innermost leaf changes from cell to cell, and each bracket covers one index of an outer leaf.
 
 A legend below the picture explains the colours. With color='value', a cell's colour is its offset modulo 8, in units of
@@ -47,7 +47,7 @@ COLORS: tuple[Color, ...] = ("value", "bank", "thread", "tile")
 MOST_LAYOUTS = 16
 """Maximum number of layouts in one picture."""
 MOST_FOUND = 4096
-"""Maximum number of elements of the layout with which the others are compared."""
+"""Maximum number of elements of the layout that the others are compared with."""
 BANK_LEGEND = tone_legend(
     "colour: banks, of the 32 that are 4 bytes wide", tuple(f"{b}-{b + 3}" for b in range(0, 32, 4))
 )
@@ -174,7 +174,8 @@ class Plane:
 
 
 def plane_of(thing: Drawn) -> Plane:
-    """Arrange a layout or tensor of any rank as a plane: mode 0 runs down, and the grouped further modes run across.
+    """Arrange a layout or tensor of any rank as a plane: mode 0 runs down, and all other modes, as one group, run
+    across.
 
     Raises:
         InvalidTypeError: the argument is not a layout or tensor, or a size is not a known number.
@@ -382,7 +383,7 @@ def layout_table(
     Args:
         unit: divisor of the offset before the modulo that selects the colour; None: the greatest common divisor of the
             strides.
-        elsewhere: function that returns further text for the title of a cell, given its value.
+        elsewhere: function that returns more text for the title of a cell, given its value.
     """
     drawn = as_position_independent_swizzle_layout(layout)
     tone, legends = _coloring(color, bits, tile, unit or unit_of([drawn]), _what(drawn))
@@ -474,7 +475,7 @@ def draw_compare(*layouts: AnyLayout, names: Sequence[str] = (), bits: DTypeLike
         InvalidTypeError: an argument is not a layout. InvalidValueError: there are too many layouts, or the numbers of
             layouts and names differ.
 
-    The title of a cell gives the coordinate at which the first layout has the same offset, so it shows where the
+    The title of a cell gives the coordinate where the first layout has the same offset, so it shows where the
     element comes from.
 
     >>> import cute_py as cute

@@ -27,7 +27,7 @@ CELLS: Final = 1024
 CHARACTERS: Final = 4000
 """Maximum number of characters of a printed form or an explanation that are shown; the rest is counted."""
 CUT_NOTE: Final = "cut to fit the notebook; cute_py.draw.draw(...) shows more of it"
-_SAID: Final = re.compile(r"^(summarised: .* of which )\d+ x \d+( are drawn)$")
+_SAID: Final = re.compile(r"^(summarised: .*; )\d+ x \d+( are drawn)$")
 """Text of `cut_note` about a table."""
 _PRE: Final = "margin:.3em 0;white-space:pre-wrap;overflow-wrap:anywhere;font-family:monospace"
 

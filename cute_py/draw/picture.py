@@ -29,7 +29,7 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, MissingPackageEr
 SCALE: Final = 2.0
 """Default number of PNG pixels for one pixel of the SVG, in each direction: sharp on high-density screens."""
 LARGE: Final = 8_000_000
-"""Number of pixels above which a PNG is drawn at a scale of 1 by default, because each pixel takes time."""
+"""Above this number of pixels, a PNG is drawn at a scale of 1 by default, because each pixel takes time."""
 MOST_PIXELS: Final = 64_000_000
 """Maximum number of pixels of an image, which then takes a quarter of a gigabyte."""
 FALLBACK_FONTS: Final = (

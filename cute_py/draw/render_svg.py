@@ -34,7 +34,7 @@ LINE = 14.0
 MARGIN = 12.0
 BETWEEN = 28.0
 PAGE_WIDTH = 1500.0
-"""Width in pixels beyond which tables continue in the next row."""
+"""Beyond this width in pixels, tables continue in the next row."""
 SMALLEST_CELL = 24.0
 GAP_CELL = 18.0
 BRACKET = 18.0
@@ -50,11 +50,11 @@ NOTE = 120
 SWATCH = 11.0
 """Side of a swatch of a legend."""
 LEGEND_WIDTH = 900.0
-"""Width beyond which swatches continue on the next line, if the tables are not wider."""
+"""Beyond this width, swatches continue on the next line, if the tables are not wider."""
 SPACE = "xml:space"
 
 SCOPE: Final = "SCOPE"
-"""Placeholder in the rules; `style_sheet` replaces it with the class of the pictures to which the rules apply."""
+"""Placeholder in the rules; `style_sheet` replaces it with the class of the pictures that the rules apply to."""
 HERE: Final = f"svg.{SCOPE}"
 """The beginning of every selector."""
 
@@ -82,7 +82,7 @@ def style_sheet(more: Collection[int] = ()) -> tuple[str, str]:
         more: the tones that a picture uses beyond the eight that every sheet has.
 
     Returns:
-        (the class of the <svg> element to which the rules apply, the rules). The class name is a hash of the rules. Two
+        (the class of the <svg> element that the rules apply to, the rules). The class name is a hash of the rules. Two
         pictures have the same class exactly if their rules are equal, so no picture changes the colours of another
         picture on the same page.
 
@@ -335,7 +335,7 @@ def legends_of(tables: Sequence[Table]) -> list[Legend]:
 def render(title: str, tables: Sequence[Table], notes: Sequence[str], most: float = math.inf) -> str:
     """Return the SVG of a picture: one element, valid XML, with its own style sheet.
 
-    Only the first `most` cells are drawn; the layout of the picture is that of all cells. A character that XML does not
+    Only the first `most` cells are drawn; the picture is laid out for all cells. A character that XML does not
     allow is replaced by U+FFFD.
     """
     spots: list[tuple[Table, _Place, float, float]] = []

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def draw_shards(sharded: ShardedLayout) -> Picture:
-    """Draw a tensor with the device that holds each element; `0+` stands for device 0 and its replicas.
+    """Draw a tensor with the device that holds each element; `0+` means device 0 and its replicas.
 
     If there are more than 64 rows or columns, the middle is left out, with a note.
 

@@ -54,7 +54,7 @@ from cute_py.tma.emulator.trace import Trace, TraceStep
 UNIT = 16
 """Bytes of a unit: a swizzle moves whole units, and a lane reads one unit at a time."""
 UNITS = LINE_BYTES // UNIT
-"""Units of a line; each unit lies in a group of 4 banks."""
+"""Units of a line; each unit is in a group of 4 banks."""
 ROWS = 8
 """Rows that are read together."""
 
@@ -76,7 +76,7 @@ def draw_swizzle(
         layout: a layout with integer strides, in elements. By default an element is the unit that the swizzle moves, a
             row has 2**shift elements, and the picture shows one period of the swizzle or 8 rows.
         bits: width of an element in bits, or its type.
-        on: the offsets on which the swizzle acts: 'bytes' as in the TMA engine, or 'elements' as in `Sw o 0 o layout`.
+        on: the offsets that the swizzle acts on: 'bytes' as in the TMA engine, or 'elements' as in `Sw o 0 o layout`.
     Raises:
         InvalidTypeError: the argument is not a swizzle, or the offsets of the layout are coordinates.
         InvalidValueError: the width is invalid, or `on` has another value.
@@ -185,7 +185,7 @@ def line_grid(lines: Sequence[int | None], cell: Callable[[int, int], Cell], row
     """Build a table of lines of shared memory, with a cell for each 16-byte unit.
 
     Args:
-        lines: indices of the lines, None for a gap. cell: (line, unit of the line) -> Cell. more: further arguments of
+        lines: indices of the lines, None for a gap. cell: (line, unit of the line) -> Cell. more: other arguments of
             `grid`.
     """
     return grid(
@@ -298,7 +298,7 @@ def _unit(step: TraceStep, tone: int, trace: Trace, direction: str) -> Cell:
 
 
 def _row_notes(trace: Trace) -> tuple[str, ...]:
-    """The notes on an im2col load, in which a row is a pixel."""
+    """The notes on an im2col load, where a row is a pixel."""
     shape = trace.geometry
     swizzle = "none" if not shape.swizzle else f"{16 << shape.swizzle}B"
     return (

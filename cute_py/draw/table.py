@@ -21,7 +21,7 @@ AXIS_LIMIT = 64
 PICTURE_CELLS = 4096
 """Maximum number of cells in all tables of a picture together."""
 SVG_BYTES = 2_000_000
-"""Size of an SVG above which the titles of the cells are omitted."""
+"""The titles of the cells are omitted in an SVG above this size."""
 TAIL = 3
 """Number of indices that are kept at the end of an axis that is cut."""
 TONES = 8
@@ -194,12 +194,12 @@ def cut_note(
     """The note on a table that is drawn only in part (`down` or `across` has a gap); empty if the table is complete.
 
     >>> cut_note(4, 100, shown(4, 8), shown(100, 8))
-    ('summarised: 4 x 100 cells, of which 4 x 7 are drawn',)
+    ('summarised: 4 x 100 cells; 4 x 7 are drawn',)
     """
     if None not in (*down, *across):
         return ()
     drawn = [sum(1 for index in indices if index is not None) for indices in (down, across)]
-    return (f"summarised: {rows} x {columns} {what}, of which {drawn[0]} x {drawn[1]} are drawn",)
+    return (f"summarised: {rows} x {columns} {what}; {drawn[0]} x {drawn[1]} are drawn",)
 
 
 def axis_limit(rows: int, columns: int, tables: int = 1) -> int:
@@ -225,7 +225,7 @@ def grid(
 
     Args:
         cell: (index in `down`, index in `across`) -> Cell; row_name, column_name: index -> label.
-        more: further attributes of the `Table`.
+        more: other attributes of the `Table`.
 
     >>> [label for label in grid([0], shown(100, 8), lambda i, j: Cell(str(i + j))).column_labels][4:]
     ['4', '…', '98', '99']

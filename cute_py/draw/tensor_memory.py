@@ -76,7 +76,7 @@ def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Pictu
     lanes = [lane for _, lane in drawn]
     notes = ["8 of the 32 lanes of each warp are drawn"] if None in lanes else []
     if None in columns:
-        notes.append(f"summarised: {last - first + 1} columns, of which {len(columns) - 1} are drawn")
+        notes.append(f"summarised: {last - first + 1} columns; {len(columns) - 1} are drawn")
     table = grid(
         lanes,
         columns,
@@ -93,7 +93,7 @@ def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Pictu
 
 
 def draw_writers(contents: TensorContents) -> Picture:
-    """Draw which instruction last wrote each cell of tensor memory; a column of the picture stands for a range of
+    """Draw which instruction last wrote each cell of tensor memory; a column of the picture represents a range of
     columns.
 
     Args:
@@ -113,7 +113,7 @@ def draw_writers(contents: TensorContents) -> Picture:
 
     starts = [0, *(numpy.flatnonzero((numpy.diff(lines, axis=0) != 0).any(axis=1)) + 1).tolist()]
     lanes = [starts[i] for i in shown(len(starts), 4 * LANES_OF_A_SLAB) if i is not None]
-    more = [f"{len(runs)} ranges of columns, of which {len(kept)} are drawn"] if len(kept) < len(runs) else []
+    more = [f"{len(runs)} ranges of columns; {len(kept)} are drawn"] if len(kept) < len(runs) else []
     table = grid(
         lanes, [one.start for one in kept], cell, row_axis="lanes from", column_axis="columns from", notes=tuple(more)
     )

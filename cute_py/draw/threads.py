@@ -81,11 +81,11 @@ def draw_tv(layout: Layout | Tensor, tile: Sizes) -> Picture:
         tile: shape of the tile, one or two modes.
     Raises:
         InvalidTypeError: the argument is not a layout, or its values are neither indices nor coordinates;
-            InvalidValueError: the layout does not have two modes, the tile has more than two, or an element lies beyond
+            InvalidValueError: the layout does not have two modes, the tile has more than two, or an element is beyond
             the tile.
 
     An element that no thread holds is hatched. An element with several (thread, value) pairs shows the first pair and
-    the number of further pairs.
+    the number of other pairs.
 
     >>> from cute_py.layout.leaf import Int
     >>> from cute_py.tensor.partition import make_layout_tv
@@ -214,7 +214,7 @@ def _holder_notes(holders: Holders, count: int) -> tuple[str, ...]:
 _ELSEWHERE: Final = {
     "smem_desc": "is read from shared memory through a descriptor: no thread holds it",
     "sparse_smem_desc": "is read from shared memory through a descriptor: no thread holds it",
-    "tmem": "lies in tensor memory: no thread holds it",
+    "tmem": "is in tensor memory: no thread holds it",
 }
 _BLANK: Final = Cell(blank=True)
 _DRAWN: Final[tuple[Operand, ...]] = get_args(Operand)

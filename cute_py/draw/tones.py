@@ -28,7 +28,7 @@ DARK: Final = (
 """Fills of the tones on dark paper."""
 
 DISTINCT: Final = len(LIGHT)
-"""Number of different tones; further threads repeat them."""
+"""Number of different tones; if there are more threads, the tones repeat."""
 
 
 def shade(tone: int, dark: bool = False) -> str:

@@ -553,7 +553,7 @@ def _where(notes: str) -> list[str]:
 
 
 def _operands(call: _Call) -> list[str]:
-    """One line with the template arguments of a call, in which each shape is joined with its stride to a layout."""
+    """One line with the template arguments of a call; each shape and its stride are joined to a layout."""
     types, lines = dict(call.types), []
     for name in list(types):
         other = name.replace("Shape", "Stride")

@@ -48,7 +48,7 @@ PACKAGES: Final = (
 )
 """The packages to search for public names, in order."""
 TEXTS: Final = ("__version__",)
-"""Names of the top package that stand for a string; no other package has such names."""
+"""Names of the top package that are strings; no other package has such names."""
 KNOWN: Final = {"__version__": "The version of this library; CHANGELOG.md lists the changes of each release."}
 """Text for names without a docstring in the source."""
 
@@ -140,7 +140,7 @@ def dotted_names() -> Iterator[tuple[str, str, str]]:
 
 
 def public_objects(*wanted: str) -> Iterator[tuple[str, Thing]]:
-    """(dotted name, object) of all public objects, except those that need an optional package that is not installed.
+    """(dotted name, object) of all public objects, except objects that need an optional package that is not installed.
 
     wanted: the last parts of the wanted names. The default is all names, which imports the whole library.
     """

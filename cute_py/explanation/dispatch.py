@@ -355,7 +355,7 @@ def _in_short(thing: Any, of_dsl: bool) -> list[str]:
 
 
 def _named_terms(text: str, facts: dict[str, str]) -> str:
-    """Explain the terms in a string in which explain recognises nothing else.
+    """Explain the terms in a string where explain recognises nothing else.
 
     Raises:
         InvalidTypeError: the string contains no terms, or is a single word.
@@ -460,5 +460,5 @@ _KINDS: tuple[tuple[Callable[[Thing], bool], Callable[[Thing], str]], ...] = (
     (lambda thing: is_ours(type(thing)), instance_text),
     (lambda thing: True, _refuse),
 )
-"""(does it accept this object?, function that makes the text); the first that accepts it answers. Add new kinds of
-objects here."""
+"""(function that tests whether an object is accepted, function that makes the text); the first row whose test passes is
+used. Add new kinds of objects here."""

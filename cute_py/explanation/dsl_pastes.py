@@ -145,9 +145,9 @@ def _congruent(match: re.Match[str]) -> _Found | None:
     if "@" in match["layout"]:
         changes.append(
             "mode 0 of a tensor of tma_partition is one tile: call group_modes(x, 0, 2) on both tensors before "
-            "tma_partition, and pass one entry for each further mode"
+            "tma_partition, and pass one entry for each other mode"
         )
-    return "coordinate", "the nesting of the coordinate differs from that of the tensor", lines, changes
+    return "coordinate", "the nesting of the coordinate differs from the nesting of the tensor", lines, changes
 
 
 def _first_modes(match: re.Match[str]) -> _Found | None:

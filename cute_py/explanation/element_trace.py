@@ -137,7 +137,7 @@ def trace(
     whole = tuple(int(size(load.gtensor.layout, mode)) for mode in range(2))
     wanted = expect_integers(coord, "the coordinate of an element", 0)
     if len(wanted) != 2 or any(c >= n for c, n in zip(wanted, whole, strict=True)):
-        raise InvalidValueError(f"coordinate {wanted} lies outside the tensor of shape {tuple_text(whole)}")
+        raise InvalidValueError(f"coordinate {wanted} is outside the tensor of shape {tuple_text(whole)}")
     _check_tile(mma, operand, extents)
     tile = tuple(c // n for c, n in zip(wanted, extents, strict=True))
     place = tuple(c % n for c, n in zip(wanted, extents, strict=True))

@@ -149,7 +149,7 @@ def scale_type_readings(text: str) -> Iterator[Reading]:
         order = "linear" if re.search(r"Major::K\b", match[1]) else "mn_major"
         form = fp8((1, 128), scales=order)
         meaning = [
-            "blocks of run-time sizes: their modes print without an underscore, and the layout is that of "
+            "blocks of run-time sizes: their modes print without an underscore, and the layout comes from "
             "Sm1xxBlockwiseScaleConfig",
             f"as a layout {_SIZES}, 1 x 128 elements per scale: {form.scale_layout(256, 512)}",
             f"in cute_py: cute.formats.{form!r}",

@@ -79,7 +79,7 @@ def layout_facts(layout: Layout, whole: ComposedLayout | None = None) -> list[st
 
 def swizzle_facts(swizzle: Swizzle, bits: int | None, on_bytes: bool) -> list[str]:
     """Lines that name the hardware swizzle of a swizzle function: 32, 64 or 128 bytes. If the function acts on element
-    offsets, the lines also give the element width at which the two are equal."""
+    offsets, the lines also give the element width that makes the two equal."""
     if not swizzle.bits:
         return ["  no swizzle: the function is the identity"]
     if not on_bytes:
@@ -141,7 +141,7 @@ def _tile_facts(inner: Layout, bits: int | None) -> list[str]:
         further = [int(n) for n in product_each(inner.shape)[2:]]
         if further:
             one = first * second * bits // 8
-            lines.append(f"  {math.prod(further)} of them along the further modes, {one} bytes each (stages, or tiles)")
+            lines.append(f"  {math.prod(further)} of them along the other modes, {one} bytes each (stages, or tiles)")
     return [line for line in lines if line]
 
 
@@ -291,7 +291,7 @@ def _leading_layout(line: str, start: int) -> str:
 
 
 def _starts(line: str) -> Iterator[int]:
-    """The positions at which a printed object may begin in a line: at the start, after a label, at a bracket or an
+    """The positions where a printed object may begin in a line: at the start, after a label, at a bracket or an
     engine."""
     yield 0
     if label := _LABEL.match(line):

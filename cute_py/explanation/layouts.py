@@ -412,7 +412,7 @@ def _range(low: int, bits: int) -> str:
 
 
 def composed_text(layout: ComposedLayout) -> str:
-    """Describe the steps by which a composed layout computes an offset, in their order."""
+    """Describe the steps that a composed layout takes to compute an offset, in order."""
     out = [
         str(layout),
         "",

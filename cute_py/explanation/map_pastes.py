@@ -517,13 +517,13 @@ _PRINTED_ADDRESS: Final = "{0} (an address was printed, not the numbers: print {
 _LISTS: Final = ("global_dim", "global_strides", "box_dim", "element_strides")
 _CORNERS: Final = ("pixel_box_lower_corner", "pixel_box_upper_corner")
 _WITH_DEFAULTS: Final = ("interleave", "swizzle", "l2_promotion", "oob_fill")
-_TURNED: Final = "sizes and strides were read in reverse order, because the last stride is that of one element"
+_TURNED: Final = "sizes and strides were read in reverse order, because the last stride is the size of one element"
 _NO_STRIDES: Final = "the text does not contain the strides; the other rules were checked with valid strides"
 
 
 def _aligned_strides(dims: Sequence[int]) -> tuple[int, ...]:
     """Assumed strides in bytes for a tensor of these sizes, for elements of 8 bytes; each is a multiple of 32 bytes.
-    The first, -1, stands for mode 0."""
+    The first number, -1, is a placeholder for mode 0."""
     strides, step = [-1], 8
     for size in dims[:-1]:
         step = -(-step * max(size, 1) // 32) * 32
@@ -532,7 +532,7 @@ def _aligned_strides(dims: Sequence[int]) -> tuple[int, ...]:
 
 
 def _plain_strides(value: Value) -> Value:
-    """The strides without that of mode 0, which is present if the first number is an element size or -1."""
+    """The strides without the stride of mode 0, which is present if the first number is an element size or -1."""
     if isinstance(value, tuple) and len(value) > 1 and value[0] in (-1, 1, 2, 4, 8):
         return value[1:]
     return value

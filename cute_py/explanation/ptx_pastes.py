@@ -5,7 +5,7 @@ the reasons why the instruction does not assemble, the targets that support it, 
 assembles. Operands of inline assembly (`%0`) have no type in the text and are ignored.
 
 A program of mbarrier and copy instructions runs in the emulator (`run_ptx`). Its lines become a kernel with one thread
-per CTA, in which each instruction keeps its line number. A copy is replaced by a complete_tx of its bytes, because the
+per CTA, where each instruction keeps its line number. A copy is replaced by a complete_tx of its bytes, because the
 text rarely contains the operands of a copy, but usually its box. The findings of the run name the bytes or arrivals
 that a wait lacks, and a change is offered only if a run with the change has no such finding.
 """
@@ -122,7 +122,7 @@ _FAMILY_FEATURES: Final[tuple[tuple[re.Pattern[str], range], ...]] = (
     (re.compile(r"tcgen05|cta_group|gather4|scatter4|im2col::w|'\.[0-9]+x[0-9]+b'"), range(100, 111)),
 )
 """(words for a feature, the architectures whose specific targets, such as sm_90a or sm_100a, have it). A feature that
-is neither listed nor on sm_90 is not on sm_90a; from sm_100 on, the specific target may have it."""
+is neither listed nor on sm_90 is not on sm_90a; on sm_100 and newer, the specific target may have it."""
 _FIRST_OF_FAMILIES: Final = 100
 _NO_SUCH_GPU: Final = re.compile(r"Value '\w{1,80}' is not defined for option")
 _TOO_MUCH_SHARED: Final = re.compile(
@@ -196,7 +196,7 @@ def _usage(text: str) -> Iterator[Reading]:
             lines.append(f"{smem[1]} bytes of static shared memory, without the dynamic shared memory of a launch")
         if match["stack"] is not None and int(match["stores"]) + int(match["loads"]):
             found = f"each thread spills {match['stores']} bytes of stores and {match['loads']} of loads: registers "
-            broken.append(Diagnostic("spills", text=f"{found}that lie in local memory", severity="warning"))
+            broken.append(Diagnostic("spills", text=f"{found}that are in local memory", severity="warning"))
             changes.append(
                 f"use fewer values per thread (a smaller tile, more warps), index arrays by constants in unrolled "
                 f"loops, or allow more than {registers or 'these'} registers: fewer threads in __launch_bounds__, no "
@@ -204,7 +204,7 @@ def _usage(text: str) -> Iterator[Reading]:
             )
         elif match["stack"] is not None:
             lines.append("no register is spilled")
-            stack = "a stack frame without spills holds arrays with a run-time index, or the frames of calls"
+            stack = "a stack frame without spills contains arrays with a run-time index, or the frames of calls"
             lines += [stack] if int(match["stack"]) else []
         yield Reading("Register usage of a kernel, as ptxas prints it", *match.span(), lines, broken, changes)
 
@@ -318,7 +318,7 @@ _HEAD: Final = """.version 9.0
 """
 _HEAD_LINES: Final = _HEAD.count("\n")
 _READY: Final = "fence.mbarrier_init.release.cluster; barrier.cluster.arrive; barrier.cluster.wait; "
-"""Behind the last mbarrier.init: what another CTA, and a copy, need to use it."""
+"""Inserted after the last mbarrier.init, so that another CTA, and a copy, may use the barrier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,7 +416,7 @@ class _Program:
         return any(step.verb == "init" for step in self.steps)
 
     def judged(self) -> list[_Step]:
-        """The instructions, without the waits for which the text lacks data."""
+        """The instructions, without the waits whose data the text lacks."""
         used = {step.barrier for step in self.steps if step.verb not in ("init", "wait")}
         found = []
         for step in self.steps:
@@ -549,7 +549,7 @@ def read_waits(text: str) -> list[Reading]:
 
 
 def _without_arrivals(steps: Sequence[_Step]) -> Iterator[Diagnostic]:
-    """Find barriers that the text initialises and waits for, and on which none of its instructions arrives."""
+    """Find barriers that the text initialises and waits for, although none of its instructions arrives on them."""
     begun = {step.barrier: step for step in steps if step.verb == "init"}
     arrived = {step.barrier for step in steps if step.verb in ("arrive", "announce")}
     for name in dict.fromkeys(step.barrier for step in steps if step.verb == "wait"):
@@ -562,7 +562,7 @@ def _without_arrivals(steps: Sequence[_Step]) -> Iterator[Diagnostic]:
 
 
 def _tried_changes(steps: Sequence[_Step], initialises: bool) -> Iterator[str]:
-    """Find the first change of one step with which the program runs without errors: the expected bytes, the CTAs that
+    """Find the first change of one step that makes the program run without errors: the expected bytes, the CTAs that
     announce them, or a parity."""
     left = _MOST_RUNS
     for place, step in enumerate(steps):

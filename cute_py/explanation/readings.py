@@ -39,11 +39,11 @@ class Reading:
     Attributes:
         kind: the kind of the part; begin, end: the position of the part in the text, in characters. meaning: lines that
             explain it.
-        broken: the rules that it breaks; a warning stands for a legal but harmful value.
+        broken: the rules that it breaks; a warning marks a legal but harmful value.
         changes: changes that work; each was tried against all rules.
         missing: data that the text lacks; elsewhere: other possible causes, if no rule is broken.
         judged: whether rules were checked, so that an empty `broken` means that no rule is broken. scope: the rules
-            that were judged and those that were not.
+            that were judged and the rules that were not.
     """
 
     kind: str

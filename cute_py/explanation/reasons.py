@@ -7,7 +7,7 @@ the verifier, the conditions of the G-basis, the traps of the hardware, the race
 that never completes, and the conditions that CuTe C++ asserts in the layout algebra (`rows/assertions.toml` has those
 on tensors, copies and MMAs).
 
-A further table has one row for each class of `cute_py.errors`, which applies if no rule is known. The last table has
+Another table has one row for each class of `cute_py.errors`, which applies if no rule is known. The last table has
 terms that are not objects of this library: the vocabulary of TMA, and the errors that the CUDA driver returns.
 """
 
@@ -39,7 +39,7 @@ _VERIFIER_SOURCE = "the TMA Atoms reference page, the steps of the partition ver
 
 
 MAP_REASONS: Final = reasons("map")
-"""Rule of a tensor map -> its reason. The source is that of the rule."""
+"""Rule of a tensor map -> its reason. The source is the source of the rule."""
 
 STEP_REASONS: Final = reasons("step")
 """Step of the verifier -> its reason; its name is the text that the step prints, without operands."""
@@ -92,7 +92,7 @@ REASONS: Final[dict[str, Reason]] = {
 def assertions() -> dict[str, Reason]:
     """Message of a CuTe C++ static assertion -> its reason. The table is read at first use.
 
-    A key lists all messages of a row, separated by semicolons. `*` stands for any text, and the final dot is omitted.
+    A key lists all messages of a row, separated by semicolons. `*` matches any text, and the final dot is omitted.
     If two rows match a message, the first gives the reason.
     """
     return {" ; ".join(row.messages): Reason(row.text, row.change, row.source) for row in rows("assertions")}
@@ -114,7 +114,7 @@ def assertion_reason(message: str) -> Reason | None:
 
 
 def _is_message(said: str, pattern: str) -> bool:
-    """Whether a string matches a message in which each `*` stands for any text.
+    """Whether a string matches a message; each `*` in the message matches any text.
 
     >>> _is_message("a of b", "a * b"), _is_message("a b", "a * b"), _is_message("a of b.", "a * b")
     (True, False, False)

@@ -170,7 +170,7 @@ def _copy_facts(fields: dict[str, str]) -> tuple[list[str], list[str]]:
         threads, values = (int(n) for n in product_each(held.shape))
         warp = moved[0] if one is not None and moved[:1] == [32] and _shared(one) else 1
         if warp > 1:
-            lines += [f"{threads} threads: each warp together reads or writes {values} values of tensor memory"]
+            lines += [f"{threads} threads: each warp as a whole reads or writes {values} values of tensor memory"]
             threads //= warp
         else:
             lines += [f"{counted(threads, 'thread')}, {counted(values, 'value')} each: {threads * values} elements"]
@@ -214,7 +214,7 @@ _DESCRIPTOR: Final = re.compile(
     re.IGNORECASE,
 )
 _VERSION: Final = 0b111 << 46
-"""Bits that are 0b001 in descriptors of tcgen05, and 0 in those of wgmma."""
+"""Bits that are 0b001 in descriptors of tcgen05, and 0 in descriptors of wgmma."""
 
 
 def _descriptors(text: str) -> Iterator[Reading]:

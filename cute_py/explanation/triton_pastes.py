@@ -47,7 +47,7 @@ _SPECIALIZED: Final = re.compile(r"warp_specialize|total-num-warps|num_warps\(")
 """Matches a module whose partitions have their own numbers of warps."""
 _ON_TILE: Final = re.compile(r"\b(?P<type>tensor|memdesc)<(?P<sizes>(?:[0-9]{1,7}x){1,6})\w{1,80}, (?P<name>#\w{1,80})")
 _MOST_TILES: Final = 2
-"""Tiles on which one encoding is shown."""
+"""Number of tiles that one encoding is shown for."""
 
 
 def read_triton_layouts(text: str) -> list[Reading]:
@@ -83,7 +83,7 @@ def _undefined(text: str) -> Iterator[Reading]:
 
 
 def _aliases(text: str) -> dict[str, str]:
-    """MLIR alias -> the attribute that it stands for."""
+    """MLIR alias -> the attribute that it names."""
     found: dict[str, str] = {}
     for match in some(_ALIAS.finditer(text)):
         found[match["name"]] = text[match.start("begin") : matching_bracket(text, match.end()) + 1]
@@ -94,7 +94,7 @@ def _aliases(text: str) -> dict[str, str]:
 
 
 def _miscounted(thing: TritonEncoding, counts: Mapping[str, int]) -> Iterator[Diagnostic]:
-    """Compare the warps and the threads of a layout with those of the module."""
+    """Compare the warps and the threads of a layout with the numbers in the module."""
     own = {
         "num-warps": getattr(thing, "warps_per_cta", None),
         "threads-per-warp": getattr(thing, "threads_per_warp", None),
@@ -102,7 +102,7 @@ def _miscounted(thing: TritonEncoding, counts: Mapping[str, int]) -> Iterator[Di
     for name, sizes in own.items():
         if sizes is not None and name in counts and math.prod(sizes) != counts[name]:
             have = counted(math.prod(sizes), "warp") if name == "num-warps" else f"{math.prod(sizes)} threads per warp"
-            text = f"the layout has {have}; the module says {name} = {counts[name]}"
+            text = f"the layout has {have}; the module states {name} = {counts[name]}"
             yield Diagnostic("warps of a layout", text=text, source="Triton, verifier of tensor layouts")
 
 

@@ -49,7 +49,7 @@ the blocks. With random numbers, 85 to 99 % of the blocks along the other axis u
 PIECE: Final = 1 << 22
 """Elements that are examined at a time to infer the axis of the blocks; this bounds the memory."""
 FEW: Final = 8
-"""Smallest number of blocks from which the axis is inferred."""
+"""The axis is inferred only from at least this many blocks."""
 OTHER_BLOCKS: Final = (16, 32, 128)
 """Block sizes of other formats, in elements. `check` tries them if the number of scales is wrong."""
 SIZED_ORDERS: Final = ("32_4_4", "8x4", "triton_blackwell", "rocm_32_8")

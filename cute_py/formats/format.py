@@ -35,7 +35,7 @@ else:
 ELEMENTS: Final = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
 """Element types of scaled formats."""
 SCALES: Final = {**dict.fromkeys(POWER_RULES, ("ue8m0", "float32")), "amax": ("float32",), "nvfp4": ("ue4m3",)}
-"""Types of scales of each rule, the default first. Powers of two may be stored as float32, as DeepGEMM does."""
+"""Types of scales of each rule, default first. Powers of two may be stored as float32, as DeepGEMM does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Format:
         element: the type of the elements, by its PTX name. block: (rows, columns) of elements that share a scale; None:
             all rows, or all columns, of the tensor.
         scale_rule: floor, ceil, even, rceil, amax or nvfp4. scale: the type of the scales: ue8m0, ue4m3 or float32.
-        packing: 'bytes', 'pairs' or 'dense'. axis: the axis along which a matrix product sums: -1 for the columns (K),
+        packing: 'bytes', 'pairs' or 'dense'. axis: the axis that a matrix product sums along: -1 for the columns (K),
             0 for the rows (M). order: the order of the scales in memory. padding: the data is padded with zeros to
             multiples of these (rows, columns). tensor_scale: whether a float32 scale of the whole tensor is stored too.
         transposed: the data is stored as (K, M). like: the library whose arithmetic the rule follows.
@@ -380,8 +380,8 @@ def mxfp4(
     transposed: bool = False,
     padding: tuple[int, int] | None = None,
 ) -> Format:
-    """MXFP4: e2m1 elements, with one ue8m0 scale for 32 elements. A byte has two elements, the one of the even column
-    in the low half.
+    """MXFP4: e2m1 elements, with one ue8m0 scale for 32 elements. A byte has two elements; the element of the even
+    column is in the low half.
 
     >>> mxfp4().packing, mxfp4().data_size(128, 64)
     ('pairs', 4096)
@@ -472,7 +472,7 @@ def fp8(
         rule: 'amax'; or floor, ceil, even, rceil. like: for 'amax', 'cute', 'torchao' or 'deepgemm'; see
             `formats.LIKE`.
         scale_dtype: for rules that give a power of two, ue8m0 (the default) or float32.
-        axis: the axis along which a matrix product sums; default: the longer axis of the block.
+        axis: the axis that a matrix product sums along; default: the longer axis of the block.
 
     >>> fp8((128, 128)).scale_size(300, 1000), fp8("tensor").scale_size(300, 1000)
     (24, 1)
@@ -574,6 +574,6 @@ def as_format(format: Format | str) -> Format:
     """Return a format unchanged, or the format that a string names. Parsed strings are cached.
 
     Raises:
-        InvalidValueError: as in `parse_format`.
+        InvalidValueError: see `parse_format`.
     """
     return _parsed(format) if isinstance(format, str) else format

@@ -73,7 +73,7 @@ def identify(
     their share of equal scales.
 
     If two orders explain the buffer, the text of each states whether they have the same indices for this size, and if
-    so, a size at which their indices differ.
+    so, a size where their indices differ.
 
     Args:
         scales: the buffer that a kernel reads. reference: the scales as a plain grid, of the same type: (M, Kb) with
@@ -139,7 +139,7 @@ def _compared(match: Match, other: Match, grid: Grid) -> str:
 
 
 MOST_PLACES: Final = 128
-"""The rows, and the scales of a row, at which two orders are compared for another size."""
+"""The rows, and the scales of a row, of the other sizes that two orders are compared for."""
 
 
 def _same(orders: Sequence[ScaleOrder], grid: Grid, *, whole: bool = False) -> bool:
@@ -177,9 +177,6 @@ def _block(grid: tuple[int, ...], M: int, K: int) -> tuple[int, int]:
 def _comparable(scales: NDArray[Any], reference: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """View the buffer and the reference as unsigned integers of the same width. A wider integer in the buffer contains
     several scales."""
-    for name, one in (("scales", scales), ("reference", reference)):
-        if one.dtype.hasobject:
-            raise InvalidTypeError(f"{name} has elements of type {one.dtype}; must be numbers or bytes")
     size = reference.dtype.itemsize
     flat = np.ascontiguousarray(scales).reshape(-1)
     if flat.dtype.itemsize < size or flat.nbytes % size:
@@ -200,7 +197,7 @@ def _match(
 ) -> Match:
     """Compare an order with the buffer.
 
-    source: the reference, transposed if `turned`. shown: the type in which the text prints scales.
+    source: the reference, transposed if `turned`. shown: the type that the text prints scales in.
     """
     name = f"{order}, with rows and columns exchanged" if turned else str(order)
     need = int(order.count(grid))
@@ -222,7 +219,7 @@ def _match(
     text = (
         f"{name}: explains {int(hit.sum())} of {hit.size} scales; the first scale that differs is {expected} (row "
         f"{place[0]}, block {place[1]}), but index {at} "
-        f"{'lies beyond the buffer' if found is None else f'holds {found}'}"
+        f"{'is beyond the buffer' if found is None else f'holds {found}'}"
     )
     text += (
         _off_by_one(flat, index, source, hit)

@@ -156,7 +156,7 @@ def codes(values: NDArray[Any]) -> Codes:
     [56, 254]
     """
     expect_array(values)
-    if values.dtype.itemsize not in (1, 2, 4, 8) or values.dtype.hasobject:
+    if values.dtype.itemsize not in (1, 2, 4, 8):
         raise InvalidTypeError(f"elements of {values.dtype} have no codes; only elements of 1, 2, 4 or 8 bytes do")
     return values.view(f"u{values.dtype.itemsize}")
 
@@ -165,10 +165,13 @@ def expect_array(values: object, what: str = "the array") -> NDArray[Any]:
     """Return the array; refuse an object that is not a numpy array, or has more than `MOST_ELEMENTS` elements.
 
     Raises:
-        InvalidTypeError: the object is not a numpy array. InvalidValueError: the array has too many elements.
+        InvalidTypeError: the object is not a numpy array of numbers. InvalidValueError: the array has too many
+            elements.
     """
     if not isinstance(values, np.ndarray):
         raise InvalidTypeError(f"{what} must be a numpy array, got {given(values)}")
+    if values.dtype.hasobject:
+        raise InvalidTypeError(f"{what} must be an array of numbers, got {values.dtype}")
     if values.size > MOST_ELEMENTS:
         raise InvalidValueError(f"{what} has {values.size} elements; must be at most {MOST_ELEMENTS}")
     return values
@@ -182,11 +185,7 @@ def of_codes(bits: NDArray[Any], dtype: DTypeLike | Number) -> NDArray[Any]:
     """
     kind = number(dtype).dtype.numpy
     expect_array(bits)
-    if (
-        bits.dtype.hasobject
-        or bits.dtype.itemsize % kind.itemsize
-        or (bits.dtype.itemsize > kind.itemsize and not bits.ndim)
-    ):
+    if bits.dtype.itemsize % kind.itemsize or (bits.dtype.itemsize > kind.itemsize and not bits.ndim):
         raise InvalidTypeError(
             f"codes of {number(dtype).name} have {kind.itemsize} bytes, got elements of type {bits.dtype}"
         )
@@ -513,7 +512,7 @@ class Rounding:
         np.right_shift(spare, self.shifted, out=total)
 
     def _special(self, low: NDArray[Any], size_of: NDArray[Any]) -> None:
-        """Write the codes of NaN, and, if the cast does not saturate, those of numbers beyond the largest finite
+        """Write the codes of NaN, and, if the cast does not saturate, the codes of numbers beyond the largest finite
         one."""
         row = self.row
         top = int(codes(np.array([row.largest]).astype(row.dtype.numpy))[0])

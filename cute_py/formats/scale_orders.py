@@ -1,4 +1,4 @@
-"""The orders in which block scales are stored in memory, each as a CuTe layout from (m, k) to the index of the scale.
+"""The orders of block scales in memory, each as a CuTe layout from (m, k) to the index of the scale.
 
 (m, k) is the coordinate of an element: the V elements of a block have stride 0. In the order of SM100 (`32_4_4`), 128
 rows x 4 scales are a tile of 512 bytes, and the tiles are stored along K first:
@@ -174,7 +174,7 @@ class ScaleOrder:
 
     @property
     def tile(self) -> tuple[int, int]:
-        """The tile (rows, scales) to whose multiples the grid of scales is padded."""
+        """The tile (rows, scales); the grid of scales is padded to multiples of it."""
         if self.row is None:
             return 1, 1
         rows = self.row.rows * (self.parameter("num_warps") if self.name == "triton_hopper" else 1)
@@ -233,9 +233,10 @@ class ScaleOrder:
         integers.
 
         Raises:
-            InvalidValueError: the order is a layout that gives a block several indices, or a negative index. The
-                returned function raises it for a coordinate outside the grid.
+            InvalidTypeError: the argument is not a `Grid`. InvalidValueError: the order is a layout that gives a block
+                several indices, or a negative index. The returned function raises it for a coordinate outside the grid.
         """
+        expect(grid, Grid, "the grid of scales")
         if self.name == "ragged":
             return _ragged_index(self, grid)
         layout = self.layout(grid)
@@ -275,7 +276,7 @@ def _expect_blocks(layout: Layout, grid: Grid) -> None:
             found = int(wrong[0])
             raise InvalidValueError(
                 f"the scale layout {layout} gives {name} = {found // int(side) * int(side)} and {found} different "
-                f"indices, but they lie in one block of {grid.block_rows} x {grid.block_columns} elements",
+                f"indices, but they are in one block of {grid.block_rows} x {grid.block_columns} elements",
                 hint="m and k count elements: the mode of the elements of a block has stride 0",
             ).of_rule("scale_layout")
     if least < 0:

@@ -1,4 +1,4 @@
-"""Compute the scale of a block from its largest magnitude `a`, and the factor by which its elements are multiplied.
+"""Compute the scale of a block from its largest magnitude `a`, and the factor for its elements.
 
     rule     scale                                       of e4m3 (largest 448 = 1.75 * 2^8), a = 500
     floor    2^(floor(log2 a) - 8)                       1
@@ -9,8 +9,8 @@
     nvfp4    (a / 6) / tensor scale, in e4m3             -
 
 floor, ceil, even and rceil give powers of two, which ue8m0 stores as exponents. In the table, 8 is the exponent of the
-largest power of two that e4m3 represents. The special cases follow torchao 0.18; `LIKE` and `policy` list those of
-other libraries.
+largest power of two that e4m3 represents. The special cases follow torchao 0.18; `LIKE` and `policy` list the special
+cases of other libraries.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ LIKE: Final = (
         "FlashInfer, tests/test_helpers/utils_fp4.py, ref_fp4_quant",
     ),
 )
-"""Rows of the rules. A is the largest magnitude of the tensor and a that of the block; s is the stored scale, and t is
-the tensor scale."""
+"""Rows of the rules. A is the largest magnitude of the tensor, and a is the largest magnitude of the block; s is the
+stored scale, and t is the tensor scale."""
 
 
 def variants(rule: str) -> tuple[str, ...]:

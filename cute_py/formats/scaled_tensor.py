@@ -42,7 +42,8 @@ class ScaledTensor:
         data: the elements, row-major as in `format.data_layout`: (rows, columns) or (L, rows, columns), or uint8 bytes
             if they are packed. Data and scales are numpy arrays, or device arrays of another library for `copy` and
             `prepare_copy`.
-        scales: the scales, in the order of `format.scale_layout`; those of the tensors of a batch follow each other.
+        scales: the scales, in the order of `format.scale_layout`; in a batch, the scales of one tensor follow the
+            scales of the previous tensor.
         tensor_scale: the float32 scale of the whole tensor, or None. shape: the logical (M, K) or (L, M, K); by default
             it is computed from the data.
 

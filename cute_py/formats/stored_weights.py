@@ -31,7 +31,7 @@ else:
     from cute_py.optional_packages import numpy as np
 
 METADATA: Final = "cute_py.formats"
-"""Key of a file's metadata under which the format of each weight is stored as JSON."""
+"""The format of each weight is stored as JSON under this key of a file's metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +282,7 @@ def _whole_shape(
 
 
 def _recognised(name: str, tensors: Mapping[str, TensorRow], taken: Iterable[str]) -> StoredWeight | None:
-    """Recognise the weight whose data tensor is `name`, from names, types and shapes alone; None if there is none."""
+    """Recognise the weight whose data tensor is `name`, only from names, types and shapes; None if there is none."""
     for row in CONVENTIONS:
         suffix = row.data.removeprefix("{weight}")
         if row.needs_metadata or not name.endswith(suffix) or tensors[name].dtype.name != row.data_type:

@@ -76,7 +76,7 @@ STICKY = frozenset(
         "CUDA_ERROR_LAUNCH_TIMEOUT",
     }
 )
-"""Errors after which a context can't be used again."""
+"""Errors that make a context unusable."""
 
 
 def driver_failure(code: IntEnum | str, doing: str) -> DeviceError:

@@ -148,13 +148,13 @@ def as_device(device: Device | None, ordinal: int | None = None) -> Device:
     """Return `device`; if it is None, open the device with this index, by default the current one.
 
     Raises:
-        InvalidTypeError: `device` is not a `Device`. All errors of `open_device`.
+        InvalidTypeError: `device` is not a `Device`. For other errors, see `open_device`.
     """
     return open_device(ordinal) if device is None else expect(device, Device, "device")
 
 
 def common_device(ordinals: Mapping[str, int | None]) -> int | None:
-    """Return the device on which all arrays are; None if all of them are in host memory.
+    """Return the common device of all arrays; None if all of them are in host memory.
 
     Args:
         ordinals: name of each array -> its device; None for an array in host memory.
@@ -330,7 +330,7 @@ class DeviceBuffer:
         failed."""
         length = self.size - offset if size is None else size
         if offset + length > self.size:
-            raise DeviceError(f"{length} bytes at {offset} lie outside a buffer of {self.size} bytes")
+            raise DeviceError(f"{length} bytes at {offset} are outside a buffer of {self.size} bytes")
         return read_memory(self.device, self.address + offset, length, stream)
 
     def fill(self, value: int, stream: int = 0) -> None:

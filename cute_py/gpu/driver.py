@@ -143,7 +143,7 @@ def as_cuda_python(data: bytes) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A request for which the two encoders differ, with both results: the bytes in hexadecimal, or the rejection."""
+    """A request where the two encoders differ, with both results: the bytes in hexadecimal, or the rejection."""
 
     request: TensorMap
     ours: str

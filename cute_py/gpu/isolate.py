@@ -28,7 +28,7 @@ def call_isolated(function: Callable[..., Result], *arguments: Any, seconds: flo
 
     Args:
         function: importable by its module and name. arguments, options and the result must be picklable.
-        seconds: wall-clock time after which the child is terminated.
+        seconds: the child is terminated after this wall-clock time.
     Raises:
         the exception of the function, if it is an error of this library; its facts state that the call was isolated.
         InvalidValueError: the function is defined in the main script, which the child process can't import.
@@ -36,7 +36,7 @@ def call_isolated(function: Callable[..., Result], *arguments: Any, seconds: flo
     """
     if function.__module__ == "__main__":
         raise InvalidValueError(
-            f"{function.__name__} is defined in the main script, from which a separate process can't import it",
+            f"{function.__name__} is defined in the main script, which a separate process can't import",
             hint="move it into a module",
         )
     root = str(Path(__file__).resolve().parents[2])

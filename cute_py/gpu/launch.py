@@ -29,7 +29,7 @@ PORTABLE_CLUSTER: Final = 8
 
 
 def target_arch(source: KernelSource, device: Device) -> str:
-    """Return the architecture for which to compile `source`, so that it runs on `device`.
+    """Return the architecture to compile `source` for, so that it runs on `device`.
 
     Raises:
         DeviceError: the kernel needs a newer architecture.
@@ -145,7 +145,7 @@ class Parameters:
 class PreparedLaunch:
     """A repeatable launch of a kernel with its grid and parameters: each `launch()` is one driver call.
 
-    It runs in the stream for which it was prepared. A launch in a capturing stream becomes a node of the graph. The
+    It runs in the stream that it was prepared for. A launch in a capturing stream becomes a node of the graph. The
     default streams refer to the current device. With several devices, the launch therefore makes the kernel's device
     current if another one is.
 
@@ -212,12 +212,11 @@ class PreparedLaunch:
             self._again(code)
 
     def update_node(self, graph: int, node: int) -> None:
-        """Set the grid and parameters of a kernel node of an instantiated graph to those of this launch. The next
+        """Copy the grid and the parameters of this launch to a kernel node of an instantiated graph. The next
         launch of the graph uses them.
 
         Args:
-            graph: the CUgraphExec as an integer. node: the CUgraphNode of the graph from which `graph` was
-                instantiated.
+            graph: the CUgraphExec as an integer. node: the CUgraphNode of the graph that `graph` was instantiated from.
         Raises:
             DeviceError: the driver rejects the update, because the node does not exist or its kernel belongs to another
                 context.
@@ -244,7 +243,7 @@ class PreparedLaunch:
 class WaitTimeout:
     """A kernel's record of a wait that timed out.
 
-    barrier: the shared-memory address of the barrier. phase: the parity for which the thread waited. expected: the
+    barrier: the shared-memory address of the barrier. phase: the parity that the thread waited for. expected: the
     expected number of bytes. cycles: the length of the wait in clock cycles.
     """
 
@@ -261,7 +260,7 @@ class WaitTimeout:
 
         Args:
             loads: the tensor maps of the kernel's loads, each with the number of loads per barrier; the emulator counts
-                their bytes. facts: further facts for the error.
+                their bytes. facts: other facts for the error.
         """
         arrival: dict[str, object] = {}
         if loads:
@@ -281,7 +280,7 @@ class WaitTimeout:
 
 
 class WaitRecord:
-    """Memory in which a kernel records that a wait on a barrier timed out; `check` reads it.
+    """Memory where a kernel records that a wait on a barrier timed out; `check` reads it.
 
     Args:
         kinds: the number of kinds of waits; each has a separate record.
@@ -309,7 +308,7 @@ class WaitRecord:
     def check(self, kernel: str, stream: int = 0, loads: Sequence[tuple[bytes, int]] = ()) -> None:
         """Wait for the stream, raise an error if a wait timed out, and clear the record.
 
-        The arguments are those of `WaitTimeout.error`.
+        For the arguments, see `WaitTimeout.error`.
 
         Raises:
             DeviceError: a barrier did not complete within its time limit. The error states the barrier, the phase, the

@@ -1,6 +1,6 @@
 """Compile the source of a kernel to a cubin with cuda-core's Program, and cache the cubin.
 
-The key of a cubin contains everything on which it depends: the source, the architecture, the options and the version of
+The key of a cubin contains everything that it depends on: the source, the architecture, the options and the version of
 the compiler. `KernelCompiler` caches in memory. cuda-core's FileStreamProgramCache caches on disk, so that processes
 that compile the same kernel concurrently never read a partial file. That cache does not verify its entries, so an entry
 starts with the digest of its cubin; if the digest does not match, the kernel is compiled again. cute_py makes its own
@@ -122,7 +122,7 @@ class KernelCompiler:
         return {}
 
     def key(self, source: KernelSource, arch: str) -> str:
-        """Return the key under which a cubin is stored."""
+        """Return the key of a stored cubin."""
         parts = (source.text, arch, str(OPTIONS), str(FAST if source.fast_compile else ""), compiler_version())
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
@@ -131,7 +131,7 @@ class KernelCompiler:
         NVRTC.
 
         Raises:
-            MissingPackageError, DeviceError: as `run_nvrtc`.
+            MissingPackageError, DeviceError: see `run_nvrtc`.
         """
         target = arch or source.arch
         started = time.perf_counter()
@@ -164,19 +164,19 @@ def compile_kernel(source: KernelSource, arch: str | None = None) -> CompiledKer
     """Return the compiled kernel, from the caches in `cache_directory()` or from NVRTC.
 
     Raises:
-        MissingPackageError, DeviceError: as `run_nvrtc`.
+        MissingPackageError, DeviceError: see `run_nvrtc`.
     """
     return kernel_compiler(cache_directory()).compile(source, arch)
 
 
 def kernel_ptx(source: KernelSource, arch: str | None = None) -> str:
-    """Return the PTX that NVRTC generates for a kernel. Errors are those of `run_nvrtc`."""
+    """Return the PTX that NVRTC generates for a kernel. For errors, see `run_nvrtc`."""
     target = (arch or source.arch).replace("sm_", "compute_")
     return run_nvrtc(source.text, source.name, target, "ptx", source.fast_compile).rstrip(b"\0").decode()
 
 
 def kernel_sass(kernel: CompiledKernel) -> str:
-    """Return the disassembled machine code (SASS) of a kernel. Errors are those of `disassemble`."""
+    """Return the disassembled machine code (SASS) of a kernel. For errors, see `disassemble`."""
     from cute_py.ptx.module import disassemble
 
     return disassemble(kernel.cubin)

@@ -137,7 +137,7 @@ def gather_rows(x: Array, index: Array, fill: float = 0.0) -> Array:
 
 
 def scatter_rows(destination: Array, rows: Array, index: Array) -> Array:
-    """Return a copy of the destination in which `rows` replace the rows that an index selects; -1 skips a row."""
+    """Return a copy of the destination where `rows` replace the rows that an index selects; -1 skips a row."""
 
     def body(old: NDArray[Any], values: NDArray[Any], places: NDArray[Any]) -> Any:
         made = old.copy()
@@ -157,8 +157,8 @@ def _layout(text: str) -> Layout | ComposedLayout:
 
 
 def relayout(x: Array, source: str, destination: str) -> Array:
-    """Copy an array to another layout: `source` is the layout of x's memory, and `destination` that of the flat
-    result."""
+    """Copy an array to another layout: `source` is the layout of x's memory, and `destination` is the layout of the
+    flat result."""
     ours, theirs = _layout(source), _layout(destination)
 
     def body(values: NDArray[Any]) -> Any:

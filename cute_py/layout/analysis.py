@@ -3,20 +3,20 @@
 To decide whether a layout is one-to-one, sort its modes by stride. A mode whose stride is larger than the reach (the
 largest offset) of all smaller modes together can't collide with them, and can be removed. So can a mode whose offsets
 are all below the gcd of all larger strides. Two modes s0:d0 and s1:d1 collide exactly if d1/g < s0 and d0/g < s1, where
-g = gcd(d0, d1). Only if modes remain after these rules are their offsets counted with arrays; all else takes time
-proportional to the rank.
+g = gcd(d0, d1). Only the offsets of modes that remain after these rules are counted with arrays; everything else takes
+time proportional to the rank.
 
     cycles((2,2):(2,1))      [[0], [1, 2], [3]]       0 -> 0, 1 -> 2 -> 1, 3 -> 3
     contiguity((4,8):(1,8))  4                        the first four elements are adjacent
 
 If the lowest offset of a layout is not 0, its permutation counts the offsets from the lowest one.
 
-For the cost of an access, a layout maps (thread) or (thread, value) to the element that the thread accesses. With the
-layout of a tile, pass `access` as well, which says which thread accesses which element. Shared memory has 32 banks of 4
-bytes. One phase of an access serves 32 threads with 4 bytes each, 16 threads with 8 bytes or 8 threads with 16 bytes,
-so a 64-bit access of a warp takes 2 phases and a 128-bit access 4. Within a phase, a bank delivers different words one
-after another, and broadcasts one word to all threads that read it. Global memory is accessed in sectors of 32 bytes;
-four sectors are a line of 128 bytes.
+For the cost of an access, a layout maps (thread) or (thread, value) to the element that the thread accesses. If you
+pass the layout of a tile, also pass `access`, which specifies the thread that accesses each element. Shared memory has
+32 banks of 4 bytes. One phase of an access serves 32 threads with 4 bytes each, 16 threads with 8 bytes or 8 threads
+with 16 bytes, so a 64-bit access of a warp takes 2 phases, and a 128-bit access takes 4. Within a phase, a bank
+delivers different words one after another, and broadcasts one word to all threads that read it. Global memory is
+accessed in sectors of 32 bytes; four sectors are a line of 128 bytes.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ class Footprint:
 
 
 def overlapping_modes(modes: list[Mode]) -> list[Mode]:
-    """Return the modes whose offsets may collide; none if one-to-one. Strides must be positive, sizes above 1.
+    """Return the modes whose offsets may collide, or none if the layout is one-to-one. Strides must be positive, sizes
+    above 1.
 
     >>> overlapping_modes([(4, 1), (8, 4)]), overlapping_modes([(3, 2), (2, 3)])
     ([], [(3, 2), (2, 3)])
@@ -570,8 +571,8 @@ def bank_conflicts(
     Raises:
         LayoutError: the elements of one access are not contiguous, or not aligned to its width.
     Source:
-        CUDA C++ Programming Guide, shared memory of compute capability 5.x and newer (32 banks of 32 bits); the phases
-        of 64- and 128-bit accesses are those that profilers report as wavefronts.
+        CUDA C++ Programming Guide, shared memory of compute capability 5.x and newer (32 banks of 32 bits); profilers
+        report the phases of 64- and 128-bit accesses as wavefronts.
 
     >>> bank_conflicts(Layout(32, 32), "float32").ways          # a column of a 32x32 tile
     32

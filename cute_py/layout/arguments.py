@@ -4,7 +4,7 @@
     Shape           (4,(2,3)), (n,4)     a shape that a user passes: integers or symbols
     Coordinate      (1,_), 5             a coordinate of a layout; `_` or None keeps a mode
     Tiler           (2,_), 4:2           a tile for each mode
-    Tree, Leaf      (_1@0,4)             strides, and the values on which the algebra computes
+    Tree, Leaf      (_1@0,4)             strides, and the values that the algebra computes with
 
 sympy has no type annotations. A type checker that does not read sympy's source treats a symbol as `Any`.
 """

@@ -33,7 +33,7 @@ def coalesced(shape: Tree, stride: Tree, beyond: bool = False) -> tuple[Tree, Tr
 
     Args:
         beyond: keep the function beyond the domain too, as CuTe's coalesce_x does: a trailing static size 1 keeps its
-            stride, along which the function continues.
+            stride, and the function continues along it.
     """
     return coalesced_by_steps(shape, stride, beyond)[:2]
 
@@ -142,7 +142,7 @@ def filter_zeros_tree(shape: Tree, guide: Tree) -> Tree:
 
 
 def filtered(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
-    """Return the flat shape and stride of the coalesced modes, without those of static stride 0."""
+    """Return the flat shape and stride of the coalesced modes, without modes of static stride 0."""
     return coalesced(filter_zeros_tree(shape, stride), stride)
 
 

@@ -2,7 +2,7 @@
 
     (outer o offset o inner)(coord)  =  outer(offset + inner(coord))
 
-The coordinates are those of the inner layout, so tiling, grouping and dividing change the inner layout only. `outer` is
+The inner layout defines the coordinates, so tiling, grouping and dividing change only the inner layout. `outer` is
 a swizzle, a layout, or any function of one offset. A swizzled layout is always a composed layout; the class `Layout`
 has no swizzle.
 """
@@ -75,7 +75,7 @@ class ComposedLayout(Immutable):
 
     @property
     def domain(self) -> Layout | ComposedLayout:
-        """The layout whose coordinates this composed layout takes: the inner layout."""
+        """The layout whose coordinates this composed layout accepts: the inner layout."""
         return self.inner  # type: ignore[no-any-return]
 
     def with_domain(self, inner: OffsetFunction) -> Layout | ComposedLayout:

@@ -2,15 +2,16 @@
 
 Each integer mode s:d of B is composed separately. First, A is flattened. Then d is divided by the sizes of A from the
 left, which removes the elements of A that each step of B skips. Then s is taken from the left of the remaining sizes,
-which are the elements that B visits:
+which leaves the elements that B visits:
 
     (6,2):(8,2) o 4:3      step over 3 of the 6, take 2 of the remaining 2, then 2 of the next 2
                         -> (2,2):(24,2)
 
-Each division has a condition, which C++ asserts if both numbers are static. Of the stride and the size of a mode that
-it steps over, one must divide the other ('Stride Divisibility Condition'). The number of elements taken from a mode
-must divide the remaining s ('Shape Divisibility Condition'). The conditions are not sufficient:
-composition((4,6,8):(2,3,5), 6:3) meets both, and differs from A(B(i)) at some i. `strict=True` compares the functions.
+Each division has a condition, which C++ asserts if both numbers are static. The stride and the size of a mode that it
+steps over must divide one another, in one direction or the other ('Stride Divisibility Condition'). The number of
+elements taken from a mode must divide the remaining s ('Shape Divisibility Condition'). The conditions are not
+sufficient: composition((4,6,8):(2,3,5), 6:3) meets both, and differs from A(B(i)) at some i. `strict=True` compares the
+functions.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ from cute_py.layout.leaf import (
     divides_or_exceeds,
     is_short,
     is_symbolic,
+    leaf_text,
     mode_text,
     quotient,
     smaller,
@@ -113,7 +115,7 @@ def _walk(
     """Compose a flat left side of rank > 1 with an integer mode size:stride, as the last branch of C++ does.
 
     `n` elements remain, in steps of `d` elements of the current mode. Both are bare numbers or symbols, each with a
-    flag that says whether it is static. Neither increases, so both stay in the range of leaves. C++ checks its
+    flag that states whether it is static. Neither increases, so both stay in the range of leaves. C++ checks its
     conditions only for static numbers.
     """
     n, n_static = value_of(size), type(size) is Int
@@ -248,7 +250,7 @@ def tiler_text(tiler: Tiler) -> str:
     """Return the printed text of a tiler: a size, a layout, `_`, or a tuple of tilers."""
     if type(tiler) is tuple:
         return "(" + ",".join([tiler_text(t) for t in tiler]) + ")"
-    return "_" if is_underscore(tiler) else str(tiler)
+    return "_" if is_underscore(tiler) else leaf_text(tiler)  # type: ignore[arg-type]
 
 
 def compose_tiler(lhs: Layout, tiler: Tiler) -> Layout:

@@ -35,7 +35,7 @@ OffsetLayout = TypeVar("OffsetLayout", Layout, ComposedLayout)
 
 
 def crd2idx(coord: IntCoordinate, shape: Shaped, stride: Tree | None = None) -> Int | int:
-    """Return the index of a coordinate in shape:stride or in a layout; for a shape alone, the colexicographic index.
+    """Return the index of a coordinate in shape:stride or in a layout; for a shape, the colexicographic index.
 
     >>> crd2idx((1, 2), (4, 8), (8, 1)), crd2idx((1, 2), (4, 8))
     (10, 9)
@@ -85,7 +85,7 @@ def crd2crd(coord: Shape, src_shape: Shape, dst_shape: Shape) -> IntTuple:
 
 
 def get_flat_coord(layout: LayoutLike, index: Shape) -> IntTuple:
-    """Return the coordinate at which a compact layout has this offset, with one integer for each mode.
+    """Return the coordinate that a compact layout maps to this offset, with one integer for each mode.
 
     C++'s `layout.get_flat_coord(index)`. For a layout whose shape is an integer, the result is an integer.
 

@@ -3,8 +3,8 @@
     product((2, (3, 4)))  =  24        ceil_div(100, 8)  =  13        compatible(6, (2, 3))  =  _1
 
 The public functions accept `Int`, int, numpy integers and sympy expressions; functions of a shape also accept layouts
-and tensors. They return `Int` where the result is static in C++. The algebra itself uses the functions named `..._of`,
-and those of coordinates and strides, which take trees of leaves (see `leaf`).
+and tensors. They return `Int` where the result is static in C++. The algebra itself uses the functions named `..._of`
+and the functions for coordinates and strides, which take trees of leaves (see `leaf`).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def ceil_div_leaf(a: Leaf, b: Leaf) -> Leaf:
 def ceil_div_of(a: Tree, b: Tree, exact: bool = False) -> Tree:
     """Divide as CuTe's ceil_div does: two integers; two tuples mode by mode; or a tuple by an integer, which is itself
     divided by each mode before it is passed to the next. With `exact`, divide as shape_div does: the ranks must be
-    equal, and of two static integers, one must divide the other."""
+    equal, and one of two static integers must divide the other."""
     if type(a) is tuple:
         if type(b) is tuple:
             if len(a) < len(b) or (exact and len(a) > len(b)):
@@ -403,7 +403,7 @@ def _expect_paired(a: Tree, b: Tree) -> None:
 
 
 def shape_div(a: Shaped, b: Shaped) -> IntTuple:
-    """Divide shapes, rounding up. Of two static integers that are divided, one must divide the other.
+    """Divide shapes, rounding up. If both integers of a division are static, one must divide the other.
 
     Raises:
         StaticAssertError: neither of two static integers divides the other ('Divisibility Condition').

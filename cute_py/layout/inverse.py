@@ -4,7 +4,7 @@
     left_inverse(L)    L(R(L(i))) == L(i)      for every i in the domain, where filter(L) is one-to-one
 
 Both take the modes of L by ascending stride: the mode of stride 1 first, then the mode whose stride is the end (size *
-stride) of the mode before it. The strides of the result are the indices of L's domain at which these modes start. Only
+stride) of the mode before it. The strides of the result are the indices of L's domain where these modes start. Only
 static strides are used. As in CuTe C++, a mode whose run-time size is 1 is taken like any other mode. If its stride
 exceeds the stride of a later mode, as in (1,4):(_12,_6), the law does not hold.
 
@@ -57,7 +57,7 @@ Inverse: TypeAlias = "tuple[Tree, Tree, list[Step]]"
 
 
 def _starts(sizes: Iterable[Leaf]) -> list[Leaf]:
-    """Return the domain index at which each mode starts, and as the last item the size of the domain."""
+    """Return the domain index where each mode starts, followed by the size of the domain."""
     first: Leaf = STATIC_ONE
     return list(accumulate(sizes, times, initial=first))
 
@@ -209,8 +209,8 @@ def right_inverse(layout: Layout) -> Layout:
 @of_layouts
 def left_inverse(layout: Layout) -> Layout:
     """Return the layout R with layout(R(layout(i))) == layout(i) for all i in the domain, if the layout without its
-    stride-0 modes is one-to-one. If the whole layout is one-to-one, R(layout(i)) is i. For any other layout, R is what
-    the same steps give, as in C++: _2:_2 for (_2,_2):(_1,_1).
+    stride-0 modes is one-to-one. If the whole layout is one-to-one, R(layout(i)) is i. For any other layout, R is the
+    result of the same steps, as in C++: _2:_2 for (_2,_2):(_1,_1).
 
     Raises:
         StaticAssertError: 'Left inverse divisibility condition', or 'Left inverse requires static strides.' The strides
@@ -242,7 +242,7 @@ def nullspace(layout: LayoutLike) -> Layout:
 
 
 def max_common_layout(a: LayoutLike, b: LayoutLike) -> Layout:
-    """Return the layout R of the longest run of consecutive offsets on which a and b agree: a(R(i)) == i == b(R(i)).
+    """Return the layout R of the longest run of consecutive offsets where a and b agree: a(R(i)) == i == b(R(i)).
 
     Only static sizes and strides count, as in C++; `cute.static(layout)` makes the numbers static.
     For tensors, the result is `_1:_0` if their element types differ, or if one of them has an iterator as its engine.

@@ -3,8 +3,8 @@
     (4,8):(1,4)      column j, row i  ->  1*i + 4*j
 
 A shape is an integer or a tuple of shapes; the stride has the same profile. A coordinate is the natural coordinate
-`(i, j)`, one integer, which is split colexicographically (the first mode runs fastest), or a tuple in which an integer
-replaces a nested mode. The offset is the inner product of the natural coordinate with the strides. Strides may be
+`(i, j)`, one integer, which is split colexicographically (the first mode runs fastest), or a tuple with an integer in
+place of a nested mode. The offset is the inner product of the natural coordinate with the strides. Strides may be
 elements of any integer module (see `leaf.IntegerModule`), so that offsets can be coordinates.
 
 Guarantee: `layout(i) == layout(idx2crd(i, layout.shape))` for every integer i, even beyond the size.
@@ -15,12 +15,12 @@ calls the method `with_domain` of the object, which rebuilds the object around t
 
     coalesce(outer o offset o inner)  =  outer o offset o coalesce(inner)
 
-The codomain is the set to which offsets belong. With integer strides, offsets are integers, of profile `_0`. With basis
+The codomain is the set of possible offsets. With integer strides, offsets are integers, of profile `_0`. With basis
 strides, they are coordinates: the strides (_1@0,(_1@0@1,_1@1@1)) give offsets of profile (_0,(_0,_0)). A stride `v@i`
-moves along axis i by v, so inverses and complements separate into one integer problem per axis, in which the strides of
-the other axes are 0. CuTe C++ does not compile these operations; the rule is that of arXiv 2603.02298
-(per-codomain-axis inverse and complement). A basis element is any stride with `modes` (its path) and `value`; its
-method `at(path, value)` makes another one.
+moves along axis i by v, so inverses and complements separate into one integer problem per axis, where the strides of
+the other axes are 0. CuTe C++ does not compile these operations; the rule follows arXiv 2603.02298 (per-codomain-axis
+inverse and complement). A basis element is any stride with `modes` (its path) and `value`; its method `at(path, value)`
+makes another one.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
 
 
 class Major:
-    """The class of the tags `LayoutLeft` and `LayoutRight`: the order in which a compact layout fills its modes."""
+    """The class of the tags `LayoutLeft` and `LayoutRight`, which select the order of the modes of a compact layout."""
 
     __slots__ = ("_name",)
 
@@ -120,8 +120,8 @@ class Layout(_Parts, Immutable):
 
     Args:
         shape: sizes (`Int`, int or sympy expressions, at least 0) in nested tuples.
-        stride: strides in elements, with the profile of the shape. The default is compact column-major, in which modes
-            of static size 1 have stride 0; `LayoutLeft` is the same, and `LayoutRight` is compact row-major.
+        stride: strides in elements, with the profile of the shape. The default is compact column-major, where modes of
+            static size 1 have stride 0. `LayoutLeft` selects this default, and `LayoutRight` compact row-major.
     Raises:
         InvalidTypeError: a leaf is not an integer (a boolean, a float).
         LayoutError: shape and stride are not congruent.
@@ -256,7 +256,7 @@ def _checked_shape(shape: Shape | Tree) -> Tree:
                     f"the shape has the size {s | 0}; must be at least 0", {"shape": tree_text(shape)}
                 )
         elif not is_symbolic(s):
-            raise InvalidTypeError(f"a shape must hold integers, got {given(s)}", {"shape": tree_text(shape)})
+            raise InvalidTypeError(f"a shape must consist of integers, got {given(s)}", {"shape": tree_text(shape)})
         elif s.is_negative:
             text = f"the shape has the size {s}, which is negative; must be at least 0"
             raise InvalidValueError(text, {"shape": tree_text(shape)})

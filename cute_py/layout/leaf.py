@@ -12,11 +12,11 @@ A leaf has the same form everywhere, in a layout and inside the algebra:
     any other stride     the object itself    (E(0) prints _1@0)
 
 `as_leaf` and `as_leaves` convert user input (numpy integers, subclasses of int) to these forms. Operations compute with
-bare numbers: `value_of(leaf)` is an int or a sympy expression, both of which support Python's operators, and
-`is_static(leaf)` says whether the number is known at compile time. `times`, `plus`, `trunc_div` and `trunc_mod` compute
-with single leaves by CuTe's rules for mixed operands: the result is static if both operands are static, and a static 0
-times anything is a static 0. `same(a, b)` is the equality that C++ can decide at compile time, so a run-time number is
-never the same as another number. Therefore coalesce merges (_4,_2):(_1,_4) to _8:_1, and keeps both modes of
+bare numbers: `value_of(leaf)` is an int or a sympy expression, and both types support Python's operators;
+`is_static(leaf)` returns whether the number is known at compile time. `times`, `plus`, `trunc_div` and `trunc_mod`
+compute with single leaves by CuTe's rules for mixed operands: the result is static if both operands are static, and a
+static 0 times anything is a static 0. `same(a, b)` is the equality that C++ can decide at compile time, so a run-time
+number is never the same as another number. Therefore coalesce merges (_4,_2):(_1,_4) to _8:_1, and keeps both modes of
 (4,_2):(_1,4).
 
 sympy simplifies each expression that it builds, which takes time in proportion to its size. For nested functions
@@ -73,7 +73,7 @@ def largest_integers(x: sympy.Basic) -> tuple[int, ...]:
 
 
 MOST_SIMPLIFIED = 14
-"""Largest total number of operations in the operands for which sympy simplifies a result."""
+"""sympy simplifies a result only if its operands have at most this many operations in total."""
 
 _NODES_OF_AN_OPERATION = 5
 
@@ -157,8 +157,8 @@ def divides_or_exceeds(y: Value, x: Value) -> sympy.Basic:
 def substituted(
     x: sympy.Basic, values: Mapping[sympy.Basic, Value], known: dict[sympy.Basic, sympy.Basic]
 ) -> sympy.Basic:
-    """Return an expression with symbols replaced by `values`. All symbols are replaced at once, and a part that occurs
-    more than once is replaced once. sympy's own `subs` replaces one symbol after another, and simplifies the
+    """Return an expression with symbols replaced by `values`. All symbols are replaced simultaneously, and a part that
+    occurs several times is replaced only once. sympy's own `subs` replaces one symbol after another, and simplifies the
     intermediate expressions, sometimes wrongly.
 
     Args:
@@ -272,6 +272,12 @@ class Int(int):
     def __rmod__(self, other: int) -> int:
         return _combine(operator.mod, other, self)
 
+    def __pow__(self, other: int, modulus: int | None = None) -> Any:
+        return _power(self, other, modulus)
+
+    def __rpow__(self, other: int, modulus: int | None = None) -> Any:
+        return _power(other, self, modulus)
+
     def __neg__(self) -> Int:
         return int.__new__(Int, -int(self))
 
@@ -336,6 +342,19 @@ def _combine(op: Callable[[int, int], int], left: int, right: int) -> int:
         return op(int(left) if left_static else left, int(right) if right_static else right)
     except ZeroDivisionError:
         raise LayoutError("division by zero", {"dividend": given(left)}) from None
+
+
+def _power(base: int, exponent: int, modulus: int | None) -> Any:
+    """Compute `base ** exponent` as Python does, with a plain integer as the result.
+
+    Raises:
+        LayoutError: the magnitude is larger than `MAX_RESULT`.
+    """
+    if modulus is None and isinstance(base, int) and isinstance(exponent, int):
+        least = (abs(int(base)).bit_length() - 1) * exponent
+        if least >= MAX_RESULT.bit_length():
+            raise LayoutError(f"the result is 2**{integer_text(least)} or more; must be at most 2**256 in magnitude")
+    return int.__pow__(int(base), exponent, modulus) if isinstance(base, int) else NotImplemented
 
 
 def is_symbolic(value: object) -> TypeGuard[sympy.Expr]:

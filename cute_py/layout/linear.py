@@ -1,4 +1,4 @@
-"""The F2 view of a layout, in which the offset bits are XORs of the coordinate bits.
+"""The F2 view of a layout: each offset bit is an XOR of coordinate bits.
 
     (4,8):(8,1)     offset = i0*8 ^ i1*16 ^ j0*1 ^ j1*2 ^ j2*4        one column per coordinate bit, lowest first
 
@@ -64,13 +64,11 @@ class LinearLayout:
     def __call__(self, coord: IntCoordinate) -> int:
         index = expect_integer(Layout(self.shape)(coord), "the index of a coordinate", 0)
         if index >> len(self.columns):
-            raise CoordinateError(
-                f"the coordinate {given(coord)} lies outside the domain", {"shape": given(self.shape)}
-            )
+            raise CoordinateError(f"the coordinate {given(coord)} is outside the domain", {"shape": given(self.shape)})
         return self.origin ^ combined(self.columns, index)
 
     def matrix(self) -> NDArray[numpy.uint8]:
-        """Return a uint8 array (offset bits, coordinate bits), in which entry [r, k] is bit r of column k."""
+        """Return a uint8 array (offset bits, coordinate bits), where entry [r, k] is bit r of column k."""
         rows = max([c.bit_length() for c in (*self.columns, self.origin)], default=0)
         out = np.zeros((rows, len(self.columns)), np.uint8)
         for k, column in enumerate(self.columns):
@@ -90,7 +88,7 @@ class LinearLayout:
         expect(other, LinearLayout, "the inner map")
         if any(c >> len(self.columns) for c in (*other.columns, other.origin)):
             raise LayoutError(
-                "values of the inner map lie outside the domain of the outer map", {"bits": len(self.columns)}
+                "values of the inner map are outside the domain of the outer map", {"bits": len(self.columns)}
             )
         columns = tuple([combined(self.columns, c) for c in other.columns])
         return LinearLayout(other.shape, columns, combined(self.columns, other.origin) ^ self.origin)
@@ -269,8 +267,8 @@ def same_function(a: LayoutLike, b: LayoutLike) -> bool:
     The result is exact. The function compares plain layouts, and layouts under the same swizzle, by their normal form:
     it coalesces them, in time proportional to the rank; basis strides axis by axis. It compares F2-linear functions by
     their columns, and all others by their arrays of offsets, up to the first difference. The profiles of the shapes may
-    differ, and it does not matter which numbers are static. Layouts with symbols are compared for all positive sizes:
-    they are the same if their normal forms are equal, and different if a search finds sizes for which they differ.
+    differ, and it makes no difference which numbers are static. Layouts with symbols are compared for all positive
+    sizes: they are the same if their normal forms are equal, and different if a search finds sizes where they differ.
 
     Raises:
         InvalidTypeError: there is a symbol, and one operand is not a plain layout. LayoutError: for two layouts with
@@ -324,13 +322,13 @@ def _normal(layout: Layout) -> tuple[Tree, Tree]:
 
 
 def _merged(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
-    """Return the normal form, the coalesced layout, in which all numbers are static."""
+    """Return the normal form: the coalesced layout with static numbers."""
     sizes, steps = ([STATIC[value_of(x)] for x in leaves(tree)] for tree in (shape, stride))
     return (0, 0) if 0 in sizes else coalesced(tuple(sizes), tuple(steps))
 
 
 TRIED: Final = (1, 2, 3, 4, 5, 7, 8, 16, 31, 32, 33, 64, 100, 127, 128, 129, 130, 256, 257, 300)
-"""Values to try for each symbol in the search for a size at which two layouts differ."""
+"""Values to try for each symbol in the search for sizes where two layouts differ."""
 COMPARED: Final = 1 << 16
 """Largest layout, in elements, whose offsets are compared one by one for one choice of values."""
 

@@ -56,7 +56,7 @@ def _grouped(parts: tuple[Tree, ...], begin: int, end: int) -> tuple[Tree, ...]:
     check_mode(end)
     last = end + len(parts) + 1 if end < 0 else end
     if not 0 <= begin <= last <= len(parts):
-        raise CoordinateError(f"the group [{begin},{last}) lies outside the {len(parts)} modes")
+        raise CoordinateError(f"the group [{begin},{last}) is outside the {len(parts)} modes")
     return parts if begin == last else (*parts[:begin], parts[begin:last], *parts[last:])
 
 

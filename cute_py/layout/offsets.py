@@ -8,7 +8,7 @@ A layout is a sum of one term per mode, so its array is the outer sum of one vec
 computes every element. A swizzle is linear over F2: if the bits that the modes reach do not overlap, it is applied to
 the vectors, and the outer sum becomes an outer XOR.
 
-If coordinates are passed, every leaf of a coordinate is an array, and the rules are those of `layout(coord)`: an
+If coordinates are passed, every leaf of a coordinate is an array, and the rules are the same as for `layout(coord)`: an
 integer for a nested mode is split colexicographically, the last mode takes the remaining quotient, and division rounds
 toward zero. Basis strides are evaluated one codomain axis at a time. numpy has no type for the elements of other
 integer modules; offsets with such strides are Python objects, computed one by one:
@@ -99,7 +99,7 @@ def _split(c: Offsets, size: int, signed: bool) -> tuple[Offsets, Offsets]:
 
 
 def index_arrays(coord: Arrays, shape: Tree, stride: Tree, signed: bool = True, out: Offsets | None = None) -> Offsets:
-    """Return the inner product of coordinate arrays with bare integer strides. `signed` says whether a coordinate may
+    """Return the inner product of coordinate arrays with bare integer strides. `signed` states whether a coordinate may
     be negative. If `out` is passed, it receives the result, and all arrays must have the same shape."""
     total: Any = None
     owned = False
@@ -276,7 +276,7 @@ def module_offsets(layout: Layout, coords: Coordinates = None) -> NDArray[numpy.
 
 
 MAX_ELEMENTS = 1 << 28
-"""Largest number of elements that are evaluated at once (2 GiB of 64-bit offsets). Pass `coords` to evaluate parts of a
+"""Largest number of elements that one call evaluates (2 GiB of 64-bit offsets). Pass `coords` to evaluate parts of a
 larger layout."""
 
 
@@ -403,8 +403,8 @@ def _fill(table: Offsets, shape: Tree, stride: Tree, kind: IntType) -> None:
 
 
 def _grid(shape: Tree, stride: Tree, kind: IntType, swizzle: Swizzle | None = None, start: int = 0) -> Offsets:
-    """Return all offsets for trees of integers: the outer sum of one vector per mode. With a swizzle, for which no
-    offset may be negative, swizzle start + the sum."""
+    """Return all offsets for trees of integers: the outer sum of one vector per mode. With a swizzle, swizzle start +
+    the sum; no offset may then be negative."""
     vectors = _vectors(shape, stride, kind)
     if not vectors:
         return np.zeros((), kind)
@@ -462,9 +462,9 @@ def offsets(
             tuple with an integer or an array per mode (nested where the shape is nested), which are broadcast.
         dtype: integer type of the result, default int64; `object` gives exact Python ints.
         of: selects one of the two functions of a swizzle on bytes, which has `smem_ptr_flag` as its offset or belongs
-            to a swizzled shared-memory pointer. With "memory", the offsets are those of the elements that an access
-            reaches, so that `tile[offsets(layout)]` is the tile; with "call", they are the values of `layout(coord)`,
-            as in C++.
+            to a swizzled shared-memory pointer. With "memory", the result has the offsets of the elements that an
+            access reaches, so that `tile[offsets(layout)]` is the tile; with "call", they are the values of
+            `layout(coord)`, as in C++.
     Returns:
         An array of offsets in elements. Its shape is (size<0>, size<1>, ...), or the broadcast shape of `coords`. Basis
         strides add one trailing axis, with one entry per codomain axis: the flattened coordinate. For strides of any
@@ -535,7 +535,7 @@ def is_stride_separable(flat: list[tuple[int, int]]) -> bool:
 
 
 def coordinates(layout: LayoutLike, values: ArrayLike, *, of: str = "memory") -> Offsets:
-    """Return, for each of the given offsets, the coordinate at which a layout has it.
+    """Return the coordinates that a layout maps to the given offsets.
 
     Args:
         layout: an injective Layout or ComposedLayout with known numbers.
@@ -546,7 +546,7 @@ def coordinates(layout: LayoutLike, values: ArrayLike, *, of: str = "memory") ->
         mode), so that `offsets(layout, tuple(numpy.moveaxis(result, -1, 0)))` equals `values`. For a layout whose shape
         is an integer, `offsets(layout, result[..., 0])` equals `values`.
     Raises:
-        LayoutError: the layout is not injective, or it never gives one of the offsets.
+        LayoutError: the layout is not injective, or it does not reach one of the offsets.
 
     >>> coordinates(Layout((4, (2, 3)), (6, (3, 1))), [0, 11, 23]).tolist()
     [[0, 0], [1, 5], [3, 5]]

@@ -200,8 +200,8 @@ BYTE = 8
 class SmemPtrFlag(Int):
     """C++'s smem_ptr_flag_bits<B>: a static 0 as the placeholder of a shared-memory pointer that is not set yet.
 
-    In `Sw<B,M,S> o smem_ptr_flag(bits) o layout`, the swizzle acts on bytes. The value of the flag is the position at
-    which a tile starts in the swizzle's pattern, in elements. C++ never prints a value other than 0, because its tiles
+    In `Sw<B,M,S> o smem_ptr_flag(bits) o layout`, the swizzle acts on bytes. The value of the flag is the position, in
+    elements, where a tile starts in the swizzle's pattern. C++ never prints a value other than 0, because its tiles
     have a pointer.
 
     >>> print(smem_ptr_flag(16), smem_ptr_flag(16, 64))
@@ -354,7 +354,7 @@ def slice_flagged(layout: ComposedLayout, coord: Coordinate) -> ComposedLayout:
 
 
 def max_alignment(layout: LayoutLike | Swizzle) -> Int | int:
-    """Return the largest N for which the static sizes and strides allow upcast(layout, N); for a tensor, N is in bits.
+    """Return the largest N such that the static sizes and strides allow upcast(layout, N); for a tensor, N is in bits.
 
     >>> print(max_alignment(Layout((Int(8), Int(64)), (Int(64), Int(1)))))
     _512

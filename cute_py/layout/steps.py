@@ -113,7 +113,7 @@ def _scale(size: Leaf, step: Leaf, s: Leaf, d: Leaf) -> Sentence:
 
 
 def _passed(text: str) -> Callable[..., Sentence]:
-    """Return a function that makes the sentence for a mode of the left side from which nothing is taken."""
+    """Return a function that makes the sentence for a mode of the left side that contributes nothing."""
 
     def sentence(i: int, s: Leaf, d: Leaf, step: Leaf, left: Value, following: Value, static: bool) -> Sentence:
         next_step = leaf_of(following, static)
@@ -162,7 +162,7 @@ def _gap(s: Leaf, d: Leaf, gap: Leaf, end: Leaf) -> Sentence:
 
 def _follow_left(i: int, s: Leaf, d: Leaf, reached: Leaf, start: Leaf, gap: Leaf) -> Sentence:
     text = (
-        f"mode {mode_text(s, d)}: {leaf_text(gap)} offsets lie below stride {leaf_text(d)}; the mode starts at "
+        f"mode {mode_text(s, d)}: {leaf_text(gap)} offsets are below stride {leaf_text(d)}; the mode starts at "
         f"index {leaf_text(start)} (Left inverse divisibility condition holds)"
     )
     return text, {"mode": i, **_named(stride=d, reached=reached, index=start, gap=gap)}

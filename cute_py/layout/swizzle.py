@@ -363,7 +363,7 @@ class Swizzle:
         return composed_of(self, STATIC_ZERO if offset is None else offset, other)  # type: ignore[arg-type]
 
     def _composed_after(self, layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
-        """Return `layout o self` as `Sw' o layout`, where Sw' swizzles the bits to which `layout` maps Y and Z."""
+        """Return `layout o self` as `Sw' o layout`, where Sw' swizzles the bits that `layout` maps Y and Z to."""
         y, z = as_leaf(layout(Int(self.yyy_mask))), as_leaf(layout(Int(self.zzz_mask)))
         if not (is_integer(y) and is_integer(z)):
             raise InvalidTypeError(

@@ -1,6 +1,6 @@
 """Tiling: a divide splits a layout into a tile and the arrangement of tiles; a product repeats a layout (the block) as
-another layout (the tiler) arranges it. Both use the complement of a layout: the offsets at which copies of it start, so
-that the copies fill a range of offsets.
+another layout (the tiler) arranges it. Both use the complement of a layout: the offsets where copies of it start,
+chosen so that the copies fill a range of offsets.
 
     complement(4:2, 24)  ->  (2,3):(1,8)       4:2 has the offsets 0 2 4 6; copies start at 0 1 8 9 16 17
 
@@ -205,7 +205,7 @@ def complement(layout: LayoutLike, cotarget: Shaped | None = None) -> Layout:
 
 
 def _by_mode(operation: Callable[[Layout, Tiler], Layout], layout: Layout, tiler: tuple[Tiler, ...]) -> Layout:
-    """Apply the operation to each mode for which the tiler has an item; the other modes do not change."""
+    """Apply the operation to each mode that has an item in the tiler; the other modes do not change."""
     parts = modes_of(layout)
     if len(tiler) > len(parts):
         raise StaticAssertError(
@@ -216,7 +216,7 @@ def _by_mode(operation: Callable[[Layout, Tiler], Layout], layout: Layout, tiler
 
 @of_layouts
 def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
-    """Split a layout, or every mode for which `tiler` has a tile, into (tile, rest).
+    """Split a layout, or every mode that has a tile in `tiler`, into (tile, rest).
 
     >>> print(logical_divide(Layout((Int(8), Int(8)), (Int(8), Int(1))), (Int(2), Int(4))))
     ((_2,_4),(_4,_2)):((_8,_16),(_1,_4))
@@ -348,7 +348,7 @@ def _of_block(operation: Callable[..., Any], block: LayoutLike, *args: Any) -> L
 
 @of_layouts
 def logical_product(block: Layout, tiler: Tiler) -> Layout:
-    """Repeat a block: the result is (block, copies), whose mode 1 gives the offsets at which the copies start, in the
+    """Repeat a block: the result is (block, copies), whose mode 1 gives the offsets where the copies start, in the
     order of the tiler.
 
     Raises:
@@ -451,7 +451,7 @@ def raked_product(block: Layout, tiler: LayoutLike) -> Layout:
 
 @of_layouts
 def tile_to_shape(block: Layout, shape: Shaped, order: Stride = LayoutLeft) -> Layout:
-    """Repeat the block until the result has the shape `shape`; `order` is the order in which the modes are filled.
+    """Repeat the block until the result has the shape `shape`; the modes are filled in the order `order`.
 
     Raises:
         StaticAssertError: 'tile_to_shape: block shape does not divide the target shape.' if both are static;

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, SupportsIndex
 
 from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, expect_integer
-from cute_py.errors import CoordinateError, InvalidValueError, StaticAssertError, integer_text
+from cute_py.errors import CoordinateError, InvalidValueError, StaticAssertError, given, integer_text
 from cute_py.layout.arguments import Coordinate, Tiler, Tree, Underscore
 from cute_py.layout.leaf import (
     KNOWN,
@@ -18,6 +18,7 @@ from cute_py.layout.leaf import (
     MAX_DEPTH,
     as_leaf,
     is_symbol_kind,
+    is_symbolic,
     is_taken,
 )
 
@@ -207,7 +208,9 @@ def _shown(tree: Tree | Coordinate, depth: int = 0) -> str:
         return "(" + ",".join([_shown(x, depth + 1) for x in tree]) + ")" if depth < MAX_DEPTH else "(...)"
     if tree is None:
         return "_"
-    return integer_text(tree) if type(tree) in KNOWN else str(tree)  # type: ignore[arg-type]
+    if type(tree) in KNOWN:
+        return integer_text(tree)  # type: ignore[arg-type]
+    return str(tree) if is_symbolic(tree) or hasattr(tree, "modes") or isinstance(tree, Underscore) else given(tree)
 
 
 def _sliced(coord: Coordinate, tree: Tree, keep: Callable[[Coordinate], bool]) -> tuple[Tree, ...]:

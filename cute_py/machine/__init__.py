@@ -26,7 +26,7 @@ may differ from them within the bounds of the ISA. The machine does not model ti
 instructions.
 
 Asynchronous work (TMA, bulk copies, cp.async, wgmma) runs as an agent, separate from the threads. The schedule decides
-when an agent completes: at once ('eager'), when a thread needs it ('lazy'), or at random. If the results of two
+when an agent completes: immediately ('eager'), when a thread needs it ('lazy'), or at random. If the results of two
 schedules differ, the kernel may read data before it has arrived.
 """
 

@@ -174,7 +174,7 @@ def bits_of_numbers(numbers: Array, kind: str) -> Array:
 class Order:
     """Parameters of a float sum in a tensor core.
 
-    kept: bits below the leading bit of the largest term. cut: significant bits to which a float32 sum is truncated.
+    kept: bits below the leading bit of the largest term. cut: significant bits of a truncated float32 sum.
     halves: whether K is summed in two parts (elements 0 and 1 of every four, then the others) and C is added last.
     """
 
@@ -278,7 +278,7 @@ def _cut_sum(a: Array, b: Array, c: Array, order: Order) -> Array:
 def _uncut_sum(a: Array, b: Array, c: Array, order: Order) -> Array | None:
     """Return the exact sum if truncation changes no term; None if it may change a term.
 
-    No term changes if all terms are multiples of the unit to which the largest term is truncated. Sums have fewer than
+    No term changes if all terms are multiples of the unit that the largest term is truncated to. Sums have fewer than
     53 bits above that unit.
     """
     top = max(_highest(a) + _highest(b), _highest(c))
@@ -371,7 +371,7 @@ def _exponent(numbers: Array) -> Array:
 
 
 def sum_by_multiply_adds(a: Array, b: Array, c: Array, half: bool) -> Array:
-    """Compute C + A * B for K = 4 by float32 multiply-adds: a chain of the products to which C is added, or with
+    """Compute C + A * B for K = 4 by float32 multiply-adds: a chain of the products, to be added to C, or with
     `half`, two pairs of products added to C.
     """
     with np.errstate(invalid="ignore"):

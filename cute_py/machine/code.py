@@ -32,7 +32,8 @@ FRAME_ALIGN: Final = 16
 RESERVED: Final = "%reserved_smem"
 """Key of the reserved shared memory among the offsets of variables."""
 RESERVED_BYTES: Final = 1024
-"""Bytes that CUDA reserves in each CTA from sm_80 on. Source: CUDA C++ programming guide, shared memory of 8.x, 9.0."""
+"""Bytes that CUDA reserves in each CTA on sm_80 and newer. Source: CUDA C++ programming guide, shared memory of 8.x,
+9.0."""
 
 
 @dataclass(slots=True)
@@ -245,8 +246,8 @@ class Code:
         return self._local_variable(function, variable), variable
 
     def reserved_shared(self) -> int:
-        """The offset of the shared memory that a system reserves. On a GPU it lies below the variables; the machine
-        adds it behind the static variables of kernels that read where it lies."""
+        """The offset of the shared memory that a system reserves. On a GPU it is below the variables; the machine adds
+        it after the static variables of kernels that read its position."""
         if RESERVED not in self.shared_offsets:
             self.shared_offsets[RESERVED] = start = -(-self.shared_static // RESERVED_BYTES) * RESERVED_BYTES
             self.shared_static = start + RESERVED_BYTES

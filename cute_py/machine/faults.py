@@ -16,7 +16,7 @@ ISA = "PTX ISA 9.0, "
 
 
 class Fault(Exception):
-    """Error that ends a run: `.diagnostic` is the reason, and `.others` are further diagnostics."""
+    """Error that ends a run: `.diagnostic` is the reason, and `.others` are other diagnostics."""
 
     def __init__(self, diagnostic: Diagnostic, others: Sequence[Diagnostic] = ()) -> None:
         super().__init__(diagnostic.message)
@@ -29,7 +29,7 @@ class Refused(Exception):
 
 
 def place_text(one: SourceInstruction, files: Mapping[int, str]) -> str:
-    """Text of an instruction's location: its line in the PTX, and the source line from which it was compiled."""
+    """Text of an instruction's location: its line in the PTX, and the source line that it was compiled from."""
     return line_text(one.line, location_text(one.loc, files))
 
 

@@ -67,7 +67,7 @@ class HasKernel(Protocol):
 class MachineLaunch:
     """A launch: a kernel with its grid and arguments.
 
-    memory: further arrays that the kernel accesses, by name.
+    memory: other arrays that the kernel accesses, by name.
     """
 
     kernel: HasKernel
@@ -98,7 +98,9 @@ def triple(value: object, what: str) -> Triple:
 
 
 def is_array(value: object) -> bool:
-    """Whether a value is an array in host memory."""
+    """Whether a value is an array in host memory. A class such as `numpy.float16` has the attributes, but no memory."""
+    if isinstance(value, type):
+        return False
     return isinstance(value, np.ndarray) or hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
 
 
@@ -115,6 +117,8 @@ def host_array(value: Any, what: str) -> Array:
             array = np.asarray(value) if hasattr(value, "__array_interface__") else np.from_dlpack(value)
         except (TypeError, ValueError, RuntimeError, BufferError) as error:
             raise InvalidTypeError(f"{what} must be an array in host memory: {error}") from None
+    if array.dtype.hasobject:
+        raise InvalidTypeError(f"{what} must be an array of numbers, got {array.dtype}")
     if not array.flags.c_contiguous:
         raise InvalidTypeError(f"{what} must be contiguous", hint="use numpy.ascontiguousarray")
     return array
@@ -126,7 +130,7 @@ class Arguments:
     Args:
         values: one value for each parameter. `None` is a null pointer, a pair (map, array) is a tensor map, and a pair
             (bytes, {offset: array or map}) is a structure that contains pointers or maps.
-        arch: the architecture for which tensor maps are encoded.
+        arch: the architecture that tensor maps are encoded for.
     Raises:
         InvalidTypeError, InvalidValueError: a value does not fit its parameter, or the number of values is wrong.
     """

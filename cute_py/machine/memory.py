@@ -3,7 +3,7 @@
     global, const   named ranges: arguments, variables of the module; each has bounds, with gaps between them
     param           the bytes of the kernel's parameters, a read-only range of global memory
     shared          one array for all resident CTAs; the addresses of a CTA begin at 1024, after the system's bytes, and
-                    have the rank of the CTA in its cluster in the bits from 24 on
+                    have the rank of the CTA in its cluster in bits 24 and up
     local           one array for all resident threads: local variables, and parameters of called functions
     generic         global addresses; shared memory at `SHARED_WINDOW`, local memory at `LOCAL_WINDOW`
 
@@ -67,7 +67,7 @@ class Memory:
         return made
 
     def forget(self) -> None:
-        """Drop the cached views of arrays, including those of CTAs that have ended."""
+        """Drop the cached views of arrays, including arrays of CTAs that have ended."""
         self._typed.clear()
 
     def typed(self, array: Array, dtype: Any, vector: int = 1) -> Array:
@@ -144,7 +144,7 @@ def locate_address(site: Site, one: Address, space: str, size: int, *, writes: b
         if kind == "param" and one.space == "local":
             kind = "local"
         elif kind not in ("generic", own) and not (kind == "global" and own == "param"):
-            raise Refused(f"{site.one.opcode}: {one.symbol} lies in .{one.space}; must lie in .{space}")
+            raise Refused(f"{site.one.opcode}: {one.symbol} is in .{one.space}; must be in .{space}")
     addresses = address_reader(site, one, kind)
     if kind == "shared":
         return lambda f: _shared(f, site, addresses(f), size)
@@ -290,7 +290,7 @@ def _outside(f: Frame, site: Site, addresses: Array, place: int, size: int, befo
     elif address < SHARED_WINDOW:
         text = f"{what}; no argument or variable is near this address"
     else:
-        text = f"{what}, which lies in shared or local memory"
+        text = f"{what}, which is in shared or local memory"
     return site.fault("out of bounds", text, f.subset(_only(f.n, place)), source=SOURCE, **facts)
 
 

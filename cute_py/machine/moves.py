@@ -3,7 +3,7 @@ arrays.
 
 A matrix of ldmatrix is 8 rows of 16 bytes. Lane l holds the elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4, or of
 column l / 4 if the matrix is transposed. Lanes 8 i to 8 i + 7 provide the addresses of the rows of matrix i.
-Source: PTX ISA, shfl.sync, ldmatrix, stmatrix, movmatrix; results equal those of an H200
+Source: PTX ISA, shfl.sync, ldmatrix, stmatrix, movmatrix; the results equal the results of an H200
 (docs/measurements/atoms-h200.md).
 """
 

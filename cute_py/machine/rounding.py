@@ -157,7 +157,7 @@ def nearest_double(exact: Fraction, mode: str, otherwise: float) -> float:
 
 
 def _easy(x: Array, y: Array, z: Array) -> Array:
-    """Flags of the fused multiply-adds in which no intermediate result underflows or overflows."""
+    """Flags of the fused multiply-adds where no intermediate result underflows or overflows."""
     exponents = [np.frexp(np.where(np.isfinite(v), v, 1.0))[1] for v in (x, y, z)]
     product = exponents[0] + exponents[1]
     inside = (np.abs(exponents[0]) < 400) & (np.abs(exponents[1]) < 400) & (np.abs(exponents[2]) < 800)

@@ -47,7 +47,7 @@ TRIED_WARNINGS: Final = 1 << 14
 """The limit for a run without errors. It is low, because most kernels have warnings, and trials slow a run down."""
 
 SLACK: Final = 1 << 16
-"""Instructions that a changed kernel may execute in addition to twice those of the original kernel."""
+"""Instructions that a changed kernel may execute in addition to twice the number of the original kernel."""
 
 MAX_BLOCK: Final = 1024
 SM_THREADS: Final = 2048
@@ -293,8 +293,8 @@ def run_ptx(
         source: PTX text; the path of a PTX file, a CUDA C++ file (.cu, compiled by nvcc or NVRTC) or a fatbin that
             contains PTX; a `KernelSource`, whose CUDA C++ is compiled; or an object that defines its own launches, such
             as a `GemmKernel` (args are A, B and C) or a `PreparedCopy`.
-        grid, block, cluster: one to three sizes, x first. The default of `block` is the kernel's `.reqntid`, and that
-            of `cluster` its `.reqnctapercluster`.
+        grid, block, cluster: one to three sizes, x first. The default of `block` is the kernel's `.reqntid`, and the
+            default of `cluster` is its `.reqnctapercluster`.
         args: one value for each parameter. The kernel reads and writes an array in place, and accesses outside of it
             are faults. A number or bytes are passed unchanged. A pair of a tensor map (a request or 128 bytes) and an
             array passes a map that points into the array. A pair of bytes and {offset: array or such a pair} passes a
@@ -312,12 +312,12 @@ def run_ptx(
         traffic: whether to count wavefronts, bank conflicts and sectors, in `.counts`. Counting takes a few percent of
             the run time, or up to half of it if the kernel mostly accesses memory.
     Returns:
-        the run with its findings. The arrays contain the results of the kernel; under 'both', those of the eager
+        the run with its findings. The arrays contain the results of the kernel; under 'both', the results of the eager
         schedule.
     Raises:
         ParseError: the text is not PTX. InvalidValueError, InvalidTypeError: no GPU accepts the launch, the arguments
             do not fit the parameters, or the machine does not emulate some instructions. The machine checks all
-            instructions before the run starts, and the error lists those that it does not emulate.
+            instructions before the run starts, and the error lists all that it does not emulate.
 
     >>> import numpy as np
     >>> text = '''.version 8.7
@@ -362,7 +362,7 @@ def run_launches(
     Returns:
         the run of the last launch, with the findings of all launches.
     Raises:
-        InvalidValueError: `launches` is empty. Other errors are those of `run_ptx`.
+        InvalidValueError: `launches` is empty. For other errors, see `run_ptx`.
     """
     if not launches:
         raise InvalidValueError("launches is empty; must have at least one launch")
@@ -482,7 +482,7 @@ def _again(
 
 
 def _map_target(text: str, given_arch: str | None) -> str:
-    """The architecture for which tensor maps are encoded: the kernel's target from sm_100 on, else sm_90a."""
+    """The architecture that tensor maps are encoded for: the kernel's target for sm_100 and newer, else sm_90a."""
     name = text if given_arch is None else given_arch
     return name if architecture(name).number >= 100 else "sm_90a"
 
@@ -680,7 +680,7 @@ class _Execution:
 def _differences(
     lazy: _Execution, eager: dict[str, Array], arguments: Arguments, known: list[Diagnostic]
 ) -> list[Diagnostic]:
-    """Return the findings of the lazy schedule alone, and one for each array that differs between the schedules."""
+    """Return the findings of only the lazy schedule, and one for each array that differs between the schedules."""
     seen = collections.Counter(one.message for one in known)
     found = [one for one in lazy.totals.findings if not seen[one.message]]
     if lazy.failed:

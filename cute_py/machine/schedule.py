@@ -44,7 +44,7 @@ LOOK_WEIGHT: Final = PATIENCE // 32
 """Weight of a jump back in a loop that reads memory that others may change: such a loop may spin on a lock."""
 
 CLOCK_LEAP: Final = 1 << 22
-"""Cycles that pass at once when only waiting loops run; the number grows while they wait."""
+"""Cycles that pass in one step when only waiting loops run; the number grows while they wait."""
 
 MAX_LEAPS: Final = 200_000
 MAX_LOCAL: Final = 512 << 20
@@ -58,7 +58,7 @@ MAX_TRACE: Final = 1 << 20
 class Waiting:
     """A frame of threads that wait for a condition.
 
-    pc: the instruction at which they continue. ready: returns the threads that may continue, as (pc, frame) pairs, and
+    pc: the instruction where they continue. ready: returns the threads that may continue, as (pc, frame) pairs, and
     the threads that stay; None if none may continue. what: returns the text of the condition. looks: whether the wait
     is a polling loop, or may time out.
     """
@@ -314,7 +314,7 @@ class Machine:
         self.version += 1
 
     def under_way(self, what: str, at: int, complete: Callable[[], None], *, waited_for: bool = False) -> Pending:
-        """Start asynchronous work: complete it at once, or keep it as an agent that completes later."""
+        """Start asynchronous work: complete it immediately, or keep it as an agent that completes later."""
         agent = Pending(what, at, complete, waited_for=waited_for)
         self.asynchronous = True
         if self.eager or (self.dice is not None and self.dice.random() < 0.5):
@@ -543,7 +543,7 @@ class Machine:
         return Fault(finding("limit", text, one, files=self.code.files, facts=facts))
 
     def _hang(self) -> Fault:
-        """Return the fault for a run in which all threads wait."""
+        """Return the fault for a run where all threads wait."""
         self.observer.stuck(self)
         first, *others = hang_findings(self)
         return Fault(first, others)

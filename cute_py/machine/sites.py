@@ -1,7 +1,7 @@
 """Class `Site`: one instruction during decoding, with its modifiers, and its operands as functions of a frame.
 
-A family of instructions is a table, name -> builder. A builder takes a `Site`, asks it for modifiers and operands, and
-returns a function that runs the instruction on a frame:
+A family of instructions is a table, name -> builder. A builder takes a `Site`, gets the modifiers and operands from it,
+and returns a function that runs the instruction on a frame:
 
     def build_add(site):
         kind = site.kind()
@@ -48,7 +48,7 @@ class Address:
 
 
 class Site:
-    """One instruction that is being decoded, and the code to which it belongs."""
+    """One instruction that is being decoded, and the code that it belongs to."""
 
     def __init__(self, code: Code, number: int, one: SourceInstruction, function: str) -> None:
         self.code = code

@@ -9,7 +9,7 @@ of values, one per thread. The registers of one width form one array, called a b
     32       uint32     u32 s32 f32
     64       uint64     u64 s64 f64        (a register of 128 bits is two of these)
 
-A key, `16 * place + code`, names the row at index `place` of a bank and the type with which it is read. A `Frame` is a
+A key, `16 * place + code`, names the row at index `place` of a bank and the type that it is read as. A `Frame` is a
 set of threads: `get` returns their values of a row, and `put` writes them. A frame of consecutive threads (`lo` to
 `hi`) reads and writes views of the rows, without copies. A scattered frame gathers and scatters by index. Instructions
 work with both: one numpy operation runs all threads at one instruction, across warps and CTAs.

@@ -48,7 +48,7 @@ _WRITES_NOTHING: Final = ("st", "red", "bar", "barrier", "bra", "cp", "fence", "
 
 
 class Warps:
-    """The registers and shared memory of one block, on which PTX instructions run.
+    """The registers and shared memory of one block, which run PTX instructions.
 
     Args:
         warps: number of warps, 1 to 32; 4 are a warpgroup.
@@ -208,7 +208,7 @@ def _names(operand: WrittenOperand) -> list[str]:
 
 
 def _kind_of(one: SourceInstruction, root: str, place: int, number: int, operand: WrittenOperand) -> str:
-    """The type with which an instruction uses a register."""
+    """The type that an instruction gives to a register."""
     parts = one.opcode.split(".")
     named = [part for part in parts if part in KINDS]
     kind = KINDS[named[-1]] if named else KINDS["b32"]

@@ -46,7 +46,7 @@ from cute_py.mesh.transfer import Transfer
 from cute_py.mesh.weight_roles import ONE_DEVICE, SEVERAL, WHOLE, Judgement, Weight, division_of, judge, role_of
 
 DEFAULT_MEMORY = 1 << 30
-"""Maximum number of bytes of files that are mapped at once."""
+"""Maximum number of bytes of files that are mapped at the same time."""
 
 SHOWN_NAMES = 3
 """Maximum number of tensor names that a message lists."""

@@ -56,7 +56,7 @@ class Elements(Protocol):
         ...
 
     def wide(self, values: Any) -> Any:
-        """Return a copy in the type in which sums are computed."""
+        """Return a copy in the type that sums are computed in."""
         ...
 
     def settle(self) -> None:
@@ -339,6 +339,6 @@ def _shared_memory(named: list[tuple[str, Described]]) -> list[Diagnostic]:
 
 
 def _accumulator(dtype: DType) -> numpy.dtype[Any]:
-    """Return the type in which summands are added: float32 for narrower floats."""
+    """Return the type that summands are added in: float32 for narrower floats."""
     narrow = dtype.is_float and dtype.bits < 32
     return numpy.dtype(numpy.float32) if narrow else dtype.numpy

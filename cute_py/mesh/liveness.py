@@ -42,7 +42,7 @@ _give_way: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0)
 sched_yield."""
 
 SILENT = 4
-"""Multiple of `seconds` after which a connection between two waiting ranks counts as lost."""
+"""A connection between two waiting ranks counts as lost after this multiple of `seconds`."""
 
 AT_ONCE = 0.002
 """A wait polls for this many seconds before it pauses: the shortest pause of the system is 60 us."""
@@ -74,7 +74,7 @@ class Watch:
     All ranks must create their `Watch` objects in the same order.
 
     Args:
-        seconds: the time within which a rank that ended or stalled is detected.
+        seconds: the maximum time to detect a rank that ended or stalled.
     """
 
     def __init__(self, transport: Transport, seconds: float) -> None:
@@ -256,7 +256,7 @@ def _next_name(transport: Transport) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A rank's last heartbeat, and the times at which its heartbeat and its step last changed."""
+    """A rank's last heartbeat, and the times when its heartbeat and its step last changed."""
 
     text: str | None
     alive: float

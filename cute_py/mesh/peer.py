@@ -6,7 +6,7 @@
     threads   layouts that no TMA box can move are copied by threads, in tiles or vectors
     staged    transfers without peer access, sums and swizzled parts go through host memory
 
-The kernels are those of `copies`. A device pushes, because writes to a peer's memory are faster than reads: 364 GB/s
+The kernels come from `copies`. A device pushes, because writes to a peer's memory are faster than reads: 364 GB/s
 instead of 333 GB/s in each direction with both directions busy, and 369 GB/s instead of 238 GB/s if rows are not
 multiples of 128 bytes (two NVIDIA H200, driver 580.159.04). Local copies and transfers run concurrently, so that links
 and memory are busy at the same time.
@@ -52,12 +52,13 @@ else:
     from cute_py.optional_packages import numpy
 
 RING_FROM = 4 << 20
-"""Bytes from which a copy runs on a share of the multiprocessors; a smaller copy has one block per tile."""
+"""From this many bytes on, a copy runs on a share of the multiprocessors; a smaller copy has one block per tile."""
 
 
 ENGINE_FROM = 1 << 25
-"""Bytes from which the copy engine moves rows of `ENGINE_ROW` or longer between devices. It reaches 372 GB/s each way,
-kernels 351, and it uses no multiprocessor. At 16 MiB a kernel is as fast. Two NVIDIA H200, driver 580.159.04."""
+"""From this many bytes on, the copy engine moves rows of `ENGINE_ROW` or longer between devices. It reaches 372 GB/s
+each way, kernels 351, and it uses no multiprocessor. At 16 MiB a kernel is as fast. Two NVIDIA H200, driver
+580.159.04."""
 
 ENGINE_ROW = 512
 """The shortest row in bytes that the copy engine moves as fast as longer rows, measured on the same devices."""
@@ -119,8 +120,8 @@ class Route:
 
 
 class Push(NamedTuple):
-    """A transfer with the memory on both sides, the device that runs it, and the index of the device to which it
-    writes."""
+    """A transfer with the memory on both sides, the device that runs it, and the index of the device that it writes
+    to."""
 
     transfer: Transfer
     source: ArrayView
@@ -194,7 +195,7 @@ class Meeting:
     (`gpu.kernels.device_barrier`).
 
     Args:
-        streams: the stream of each device on which its kernel is launched for capture. seconds: the time limit of the
+        streams: the stream of each device that its kernel is launched on for capture. seconds: the time limit of the
             wait.
     """
 
@@ -353,7 +354,7 @@ class Pushes:
         Args:
             stream: the copies start after the work in this stream, and the stream waits for all of them. It is a stream
                 of one device, or a mapping from device numbers to streams. Default: the default streams of all devices.
-                The copies are not ordered against work on devices for which you pass no stream. If a stream is being
+                The copies are not ordered against work on devices that `stream` does not list. If a stream is being
                 captured, the copies become nodes of its graph.
         Raises:
             DeviceError: the driver refuses a call; if several devices run copies, all later launches fail too.
@@ -623,7 +624,7 @@ def prepare_peer(
     """Check the arrays, and compile and load the kernels; see `Redistribution.run`.
 
     Raises:
-        DeviceError: there is no GPU. InvalidTypeError, InvalidValueError: as for the host backend.
+        DeviceError: there is no GPU. InvalidTypeError, InvalidValueError: the host backend would raise the same error.
     """
     elements = GpuElements(plan)
     if destinations is None:

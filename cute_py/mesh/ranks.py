@@ -292,8 +292,8 @@ class Opened:
 
 
 def _handle(device: Device, address: int) -> tuple[str, int]:
-    """Return the handle with which another process opens an allocation, and the offset of an address in the allocation.
-    Raises DeviceError if there is no handle."""
+    """Return the handle that another process uses to open an allocation, and the offset of an address in the
+    allocation. Raises DeviceError if there is no handle."""
     api = driver()
     with device.current():
         capable = api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
@@ -414,7 +414,7 @@ class MappedRanks:
         goal: ArrayView | None,
         sms: int,
     ) -> None:
-        """Map the shared barrier and the memory to which this rank writes, and prepare this rank's kernels."""
+        """Map the shared barrier and the memory that this rank writes to, and prepare this rank's kernels."""
         rank, device = self._watch.transport.rank, self._device
         numbers = [self._number(r, one["bus"]) for r, one in enumerate(offers)]
         self._place.open(offers[0]["place"])

@@ -30,11 +30,11 @@ else:
 BACKENDS = ("auto", "host", "peer", "torch")
 
 DEFAULT_SECONDS = 60.0
-"""Seconds within which a rank that ended or stalled is detected."""
+"""A rank that ended or stalled is detected within this many seconds."""
 
 
 _BALANCING: Final = threading.Lock()
-"""Lock that a thread holds while it makes further choices for a plan. It is global because a plan with a lock could not
+"""Lock that a thread holds while it makes new choices for a plan. It is global because a plan with a lock could not
 be pickled."""
 
 Box = tuple[int, ...]
@@ -247,7 +247,7 @@ class Redistribution:
             into: scratch memory for the part of each device. It is written first, so that the destinations keep their
                 contents until all data has arrived.
             sms: multiprocessors of a GPU for its transfers; 16 saturate the links of an H200.
-            seconds: with one process for each device, the time within which a rank that ended or stalled is detected;
+            seconds: with one process for each device, the maximum time to detect a rank that ended or stalled;
                 with one process for several GPUs, the time limit of a GPU's wait for the copies of the other GPUs.
         Returns:
             The destinations.
@@ -322,7 +322,7 @@ class Redistribution:
         """Choose, for a source with replicas, the device that supplies each part that intersects a box; return the
         choices by box.
 
-        Threads can share a plan: a lock allows only one thread at a time to make further choices.
+        Threads can share a plan: a lock allows only one thread at a time to make new choices.
         """
         far, load, replicas = 1 << 62, self._load, self.source._replica_devices
         summands = numpy.array(self.source.partial_devices)

@@ -91,7 +91,7 @@ class ShardedLayout:
         devices = sorted(self._boxes)
         if devices[0] < 0 or devices[-1] >= self.devices:
             raise LayoutError(
-                f"the coordinates lie on devices {devices[0]} to {devices[-1]}; a mesh of {self.devices} has "
+                f"the coordinates are on devices {devices[0]} to {devices[-1]}; a mesh of {self.devices} has "
                 f"devices 0 to {self.devices - 1}",
                 {"layout": str(layout), "mesh_shape": self.mesh_shape},
             )
@@ -337,7 +337,7 @@ def distribute(
         uneven: the rule if several modes divide one dimension: "dtensor" divides the parts of the previous mode again,
             and "jax" divides once, by the product of the modes' sizes.
         local: the layout of a device's part in its memory.
-        first: the modes of the mesh in the order in which they divide; by default, the order of the mesh.
+        first: the modes of the mesh in the order of division; by default, the order of the mesh.
     Raises:
         InvalidValueError: a placement names a missing dimension, there is not one placement for each mode, or sections
             do not add up to the dimension.

@@ -64,7 +64,7 @@ class StoredTensor:
         return math.prod(self.shape) * self.dtype.bits // 8
 
     def rows(self, first: int, count: int) -> StoredTensor:
-        """Return the `count` rows from row `first` on."""
+        """Return `count` rows, starting at row `first`."""
         row = math.prod(self.shape[1:]) * self.dtype.bits // 8
         return replace(self, shape=(count, *self.shape[1:]), begin=self.begin + first * row)
 
@@ -127,7 +127,7 @@ def stored_file(path: str | os.PathLike[str]) -> StoredFile:
 
 
 def stored_tensors(path: str | os.PathLike[str]) -> dict[str, StoredTensor]:
-    """Return the tensors of a .safetensors file by name, in the order of the file. The errors are those of
+    """Return the tensors of a .safetensors file by name, in the order of the file. For the errors, see
     `stored_file`."""
     return stored_file(path).tensors
 
@@ -193,7 +193,7 @@ def new_files(
 def equal_groups(shards: Mapping[int, StoredTensor]) -> list[list[int]]:
     """Return groups of two or more keys whose shards are byte-identical. Empty shards are in no group.
 
-    Shards that differ at the start or the end are not read further.
+    If shards differ at the start or the end, the rest of them is not read.
     """
     likely: dict[tuple[Any, ...], list[int]] = {}
     for key, shard in shards.items():
@@ -242,7 +242,7 @@ def checksum(side: ShardedLayout, shards: Sequence[StoredTensor], memory: int, f
 
     Args:
         memory: number of bytes that are mapped and processed at a time.
-        first_row: the row of the whole tensor at which this section begins, so that the sums of the sections add up to
+        first_row: the row of the whole tensor where this section begins, so that the sums of the sections add up to
             the sum of the whole.
     Raises:
         FileFormatError: replicas differ.

@@ -74,7 +74,7 @@ class Transfer:
         return _placed([(m.size, m.destination) for m in self.modes], self.destination, self.destination_swizzle)
 
     def pieces(self, small: Callable[[Transfer], bool]) -> Iterator[Transfer]:
-        """Split the transfer into parts for which `small` returns True, by repeatedly halving its last mode."""
+        """Split the transfer into parts that `small` accepts, by repeatedly halving its last mode."""
         if self.elements <= 1 or small(self):
             yield self
             return

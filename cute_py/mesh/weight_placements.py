@@ -195,7 +195,7 @@ NAMED_PLACEMENTS: Mapping[str, NamedPlacement] = {
         NamedPlacement(
             "kv-heads",
             "kv_heads=4, head_dim=128",
-            "the rows are KV heads of K or V alone, divided as in fused-qkv",
+            "the rows are the KV heads of only K or only V, divided as in fused-qkv",
             lambda rank, kv_heads, head_dim=None: KvHeads(kv_heads, head_dim),
             ("kv_heads", "head_dim"),
             1,

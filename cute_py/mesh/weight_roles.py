@@ -289,7 +289,7 @@ def _is_by_rows(weight: Weight, role: WeightRole, known: Mapping[_Size, int], sc
 
 
 class _Scopes:
-    """The scope in which weights share a size: one module, or one stack of layers and the weights around it."""
+    """The scope of weights that share a size: one module, or one stack of layers and the weights around it."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._stacks = list(dict.fromkeys(stack for name in names if (stack := _stack(name)) is not None))
@@ -382,7 +382,7 @@ def _judged(
     if weight.here == ONE_DEVICE:
         found.judged.append("source: one device")
     elif confirmed and plan:
-        found.warnings.append(_warning(weight, role, f"the plan says {'; '.join(plan)}", ()))
+        found.warnings.append(_warning(weight, role, f"the plan states {'; '.join(plan)}", ()))
     elif confirmed:
         found.judged.append(f"placement by name: {role.placement}")
     elif weight.here == SEVERAL and not plan:

@@ -68,7 +68,7 @@ def _layout(layout: Layout | ComposedLayout) -> str:
 
 
 def _tile(part: Tiler) -> str:
-    """Return the text that CuTe DSL prints for a tile, in which an extent is printed as a layout."""
+    """Return the text that CuTe DSL prints for a tile, where an extent is printed as a layout."""
     if part is None:
         return "_"
     return _layout(part if isinstance(part, Layout) else Layout(part))
@@ -103,7 +103,7 @@ def _copy(thing: CopyAtom | TiledCopy) -> str:
 
 
 def type_name(element: ElementType | None) -> str:
-    """Return the name by which CuTe DSL prints an element type.
+    """Return the name that CuTe DSL prints for an element type.
 
     Raises:
         LayoutError: the type has no name, or shares it with another type.

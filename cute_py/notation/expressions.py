@@ -166,8 +166,8 @@ class _Reader:
     def chain(
         self, node: ast.expr, kinds: tuple[type, ...], second: type, opposite: Callable[[sympy.Expr], sympy.Expr]
     ) -> list[_Read]:
-        """Return all terms of a + b - c + ..., or all factors of a * b / c * ..., so that the caller combines them at
-        once. Adding them one by one would rebuild the sum each time."""
+        """Return all terms of a + b - c + ..., or all factors of a * b / c * ..., so that the caller combines them in
+        one step. Adding them one by one would rebuild the sum each time."""
         parts = []
         while isinstance(node, ast.BinOp) and isinstance(node.op, kinds):
             part = self.read(node.right)

@@ -116,7 +116,7 @@ def read_integer(text: str, position: int, digits: str) -> int:
 
 
 def leaf_end(text: str, begin: int) -> int:
-    """Return the index at which a leaf ends: at a comma, colon, @, closing bracket, ` o `, or the end of the text."""
+    """Return the index where a leaf ends: at a comma, colon, @, closing bracket, ` o `, or the end of the text."""
     depth = 0
     i = begin
     while i < len(text):
@@ -165,7 +165,7 @@ def read_number(text: str, begin: int, end: int, symbols: Symbols) -> Value | Ra
         raise failure(
             text,
             begin,
-            f"{shown} stands for a number that is known only at run time; replace it by the number or by a symbol",
+            f"{shown} is a number that is known only at run time; replace it by the number or by a symbol",
         )
     if _FLOAT.match(token):
         raise failure(text, begin, f"{shown} is not an integer")

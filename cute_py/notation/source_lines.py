@@ -78,7 +78,7 @@ def location_text(location: Location | None, files: Mapping[int, str]) -> str:
 
 
 def line_text(line: int, source: str) -> str:
-    """Return the text for a line of PTX, with the source line from which it was compiled.
+    """Return the text for a line of PTX, with the source line that it was compiled from.
 
     >>> line_text(108, "ring.cu:21"), line_text(7, "")
     ('line 108 (ring.cu:21)', 'line 7')

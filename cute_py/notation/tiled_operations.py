@@ -7,7 +7,7 @@
       ...
 
 The text does not name the operation. The result is the first operation of CuTe that has these layouts; if a type is
-passed, the first that also has this type of A (or of the values). Dense operations come first, then the order is that
+passed, the first that also has this type of A (or of the values). Dense operations come first, otherwise in the order
 of CuTe's headers.
 """
 
@@ -121,7 +121,7 @@ def _mma_atoms(key: tuple[str, ...]) -> list[MmaAtom]:
 
 
 def same_layouts(atom: MmaAtom | CopyAtom) -> list[str]:
-    """Return the names of all operations with the same printed text, in the order in which `parse` tries them.
+    """Return the names of all operations with the same printed text, in the order that `parse` tries them.
 
     >>> same_layouts(mma_atom("SM80_16x8x16_F32BF16BF16F32_TN"))[1:]
     ['SM80_16x8x16_F32F16F16F32_TN', 'SM80_16x8x16_F32BF16BF16F32_TN']
@@ -239,7 +239,7 @@ def as_cpp(text: str, dtype: DType | None, named: Callable[[str], DType]) -> tup
 
 
 def _value_of(text: str, number: int) -> int:
-    """Return the position at which the value in this line begins."""
+    """Return the position where the value in this line begins."""
     lines = text.split("\n")
     line = lines[number]
     value = line.partition(":")[2].strip()

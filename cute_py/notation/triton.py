@@ -152,7 +152,7 @@ class TritonLayout:
 
         Raises:
             LayoutError: CuTe has no layout with these in dims, or no layout with one swizzle has these bases. For
-                shared memory: two offsets have the same element (padding), or there are several blocks, each of which
+                shared memory: two offsets have the same element (padding), or there are several blocks, and each one
                 has its own shared memory.
         """
         names = set(self.sizes)
@@ -307,7 +307,7 @@ def to_triton(layout: Layout | ComposedLayout, tile: Shape | None = None, *, lan
         )
         raise LayoutError(text, {"layout": layout})
     if any(c >= prod(extents) for c in view.columns):
-        raise LayoutError("an index lies beyond the tile", {"layout": layout, "tile": extents})
+        raise LayoutError("an index is beyond the tile", {"layout": layout, "tile": extents})
     expect_integer(lanes, "lanes", 1, 1 << 10)
     if lanes & (lanes - 1):
         raise InvalidValueError.of_value("lanes", lanes, "be a power of two")
@@ -330,8 +330,8 @@ def is_linear(text: str) -> bool:
 def parse_triton(text: str) -> TritonLayout:
     """Parse a linear layout: the bases that Triton prints, an attribute `#ttg.linear<...>`, or a class of Gluon.
 
-    The attributes and `SharedLinearLayout` do not contain the sizes of the tile; the result has the smallest sizes in
-    which all bases fit.
+    The attributes and `SharedLinearLayout` do not contain the sizes of the tile; the result has the smallest sizes that
+    all bases fit in.
 
     Raises:
         ParseError: the text has another form, or the bases are not numbered 1, 2, 4, ...

@@ -33,7 +33,7 @@ LEFT_OUT: Final = ("cga_layout", "fp4_padded", "k_width", "rank")
 
 
 class _Bases:
-    """A builder of bases, in which each new basis steps to the current end of the tile."""
+    """A builder of bases; each new basis steps to the current end of the tile."""
 
     def __init__(self, rank: int, names: Sequence[str]) -> None:
         self.sizes = [1] * rank
@@ -84,7 +84,7 @@ class _Encoding(abc.ABC):
 
     @abc.abstractmethod
     def facts(self) -> list[str]:
-        """Describe properties of the parameters that hold for any tile, in lines of text."""
+        """Return lines of text that describe the properties of the parameters for any tile."""
 
     @property
     def _ctas(self) -> Ctas:
@@ -128,7 +128,7 @@ class _Encoding(abc.ABC):
 
     @classmethod
     def parameter_keys(cls) -> dict[str, str]:
-        """Map the name of each field to its key in Triton, in the order in which Triton writes them."""
+        """Map the name of each field to its key in Triton, in the order that Triton writes them."""
         names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
         return {name: _key(name) for name in sorted(names, key=lambda name: name in ("instr_shape", "rank"))}
 
@@ -198,8 +198,8 @@ def _written(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BlockedEncoding(_Encoding):
-    """Each thread has a block; the blocks of a warp's threads lie side by side, then those of the warps, in one order
-    of dimensions.
+    """Each thread has a block; the blocks of a warp's threads are side by side, then the blocks of the warps, in one
+    order of dimensions.
 
     >>> encoding = BlockedEncoding((1, 4), (4, 8), (2, 1), (1, 0))
     >>> print(encoding.linear((8, 32)).to_layout())

@@ -39,7 +39,7 @@ def parsed(text: str, numbers: str = "1") -> Any:
     """Parse the text of a field. If `numbers` is "1", make the sizes and strides of a layout static.
 
     Raises:
-        CuteError: as in `parse`. InvalidValueError: the layout has more than `MOST_ELEMENTS` elements.
+        CuteError: see `parse`. InvalidValueError: the layout has more than `MOST_ELEMENTS` elements.
     """
     if not text:
         raise InvalidValueError("is empty; write a layout such as (4,8):(8,1)")

@@ -164,9 +164,9 @@ def answer_page(query: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the input of a tab, as plain data.
 
     Args:
-        query: a mapping with `tab`, a name in `forms.TABS`; `inputs`, a mapping from the tab's fields to strings, in
-            which absent fields get their defaults; and `part`. The part 'answer' is the answer; 'first' is the answer
-            up to its first 200 cells; 'fixes' also has the buttons that fix the problems, and takes longer.
+        query: a mapping with `tab`, a name in `forms.TABS`; `inputs`, a mapping from the tab's fields to strings, where
+            absent fields get their defaults; and `part`. The part 'answer' is the answer; 'first' is the answer up to
+            its first 200 cells; 'fixes' also has the buttons that fix the problems, and takes longer.
     Returns:
         verdict, problems, sections, code, more; see `Answer`. If the part 'first' is not the whole answer, its last
         section has only a part of its picture, code is empty, and `complete` is the number of complete sections.

@@ -1,4 +1,4 @@
-"""The playground: one page on which users type layouts, atoms, copies, formats and errors, and this library answers.
+"""The playground: one page where users type layouts, atoms, copies, formats and errors, and this library answers.
 
 The page itself implements no layout algebra. `cute_py.page.answer` computes the answers, either in a worker of `cute-py
 serve`, or in the browser with Python for WebAssembly, which is packed into the file (`interpreter`). The file also

@@ -19,7 +19,7 @@ class Field:
         kind: text, area (several lines), choice, check, or list (a text with suggestions).
         half: whether the field shares a row of the form with the next field.
         choices: pairs of a value and its label; for the kind 'list', the suggestions.
-        only: the values of the form's field 'kind' for which this field is shown, separated by blanks; empty: all.
+        only: the values of the form's field 'kind' that this field is shown for, separated by blanks; empty: all.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Tab:
         return next((field.label for field in self.fields if field.name == name), name)
 
     def as_json(self) -> dict[str, Any]:
-        """The data from which the page builds the form."""
+        """The data that the page builds the form from."""
         fields = [asdict(field) for field in self.fields]
         examples = [{"name": name, "inputs": inputs} for name, inputs in self.examples]
         about = {"name": self.name, "title": self.title, "purpose": self.purpose, "defaults": self.defaults}

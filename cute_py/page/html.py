@@ -1,4 +1,4 @@
-"""Build HTML in which every string is escaped, except the markup that this module made (`Html`).
+"""Build HTML where every string is escaped, except the markup that this module made (`Html`).
 
 tag("td", "a < b")                     <td>a &lt; b</td>
 tag("tr", tag("td", "1"), class_="x")  <tr class="x"><td>1</td></tr>

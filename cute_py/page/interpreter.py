@@ -125,7 +125,7 @@ def _archive(names: list[str], read: Callable[[str], bytes]) -> bytes:
 
 
 def library_zip() -> bytes:
-    """The modules and tables of this library as a zip archive from which Python can import them."""
+    """The modules and tables of this library as a zip archive that Python can import them from."""
     files: dict[str, Traversable] = {}
 
     def walk(folder: Traversable, path: str) -> None:

@@ -33,7 +33,7 @@ ABSENT: dict[str, str] = {
 """Instruction names that the measured assembler rejects on every architecture, with the reason."""
 
 COMPLETE = ("tcgen05",)
-"""Name prefixes for which the table has every instruction that the measured assembler knows."""
+"""The table has every instruction with these name prefixes that the measured assembler knows."""
 
 _BY_NAME = {form.name: form for form in FORMS}
 _BY_OPCODE: dict[str, list[InstructionForm]] = {}
@@ -48,7 +48,7 @@ _ALIASES = {
 
 
 def forms_named(name: str) -> tuple[InstructionForm, ...]:
-    """Return the rows to which `name` refers: the name of a row, an opcode that several rows share, or a family.
+    """Return the rows that `name` refers to: the name of a row, an opcode that several rows share, or a family.
 
     >>> [form.name for form in forms_named("cp.async.bulk.tensor")]
     ['load', 'store']

@@ -50,7 +50,7 @@ __all__ = ["ParsedInstruction", "Verdict", "examine", "verdict"]
 VECTORS = {"v2": 2, "v4": 4}
 
 Fit = tuple[str, Targets]
-"""The fit of an operand: ('' or the reason why it does not fit, requirements in addition to those of the row)."""
+"""The fit of an operand: ('' or the reason why it does not fit, requirements that the row does not have)."""
 
 
 def _address(operand: Operand, kind: OperandClass, got: WrittenOperand, symbols: Mapping[str, str]) -> Fit:
@@ -228,7 +228,7 @@ class ParsedInstruction:
         return f"examine({self.text!r})"
 
     def min_version(self, arch: str) -> Version | None:
-        """Return the first `.version` with which the instruction assembles for `arch`, or None."""
+        """Return the first PTX `.version` that accepts the instruction on `arch`, or None."""
         target = architecture(arch)
         if self.errors or target.floor is None:
             return None
@@ -238,7 +238,7 @@ class ParsedInstruction:
 
     @property
     def targets(self) -> Mapping[str, Version]:
-        """A mapping from each architecture to the first PTX version with which the instruction assembles there; empty
+        """A mapping from each architecture to the first PTX version that the instruction assembles with there; empty
         if there is no such architecture."""
         found = {target.name: self.min_version(target.name) for target in ARCHITECTURES}
         return {name: version for name, version in found.items() if version is not None}

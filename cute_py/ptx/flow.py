@@ -289,6 +289,6 @@ class Flow:
 
 
 def shared_roots(flow: Flow, value: Value | None) -> frozenset[str]:
-    """Return the symbols in shared memory from which an address is computed."""
+    """Return the symbols in shared memory that an address is computed from."""
     names = frozenset() if value is None else flow.values.symbols(value)
     return frozenset(name for name in names if flow.symbols.get(name) == "shared")

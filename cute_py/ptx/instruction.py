@@ -94,10 +94,10 @@ class Operand:
 
     kinds: its possible kinds; `ptx()` emits the first. values: the allowed values of an immediate. step: an immediate
     must be a multiple of it. lowest, highest: bounds of an immediate; `at_most` names the operand whose value is the
-    upper bound. written: whether the operand is a result. symbol: whether a variable may be named here; its state space
-    is that of the slot `spaces`, or shared memory without that slot. narrow: how ptxas treats a 32-bit register as a
-    64-bit address. bare: whether ptxas also accepts the operand without brackets. register: whether the operand must be
-    a register, not a number.
+    upper bound. written: whether the operand is a result. symbol: whether a variable may be named here; the slot
+    `spaces` determines its state space; without that slot, it is in shared memory. narrow: how ptxas treats a 32-bit
+    register as a 64-bit address. bare: whether ptxas also accepts the operand without brackets. register: whether the
+    operand must be a register, not a number.
     """
 
     name: str
@@ -190,10 +190,10 @@ def forbid(why: str, *, given: tuple[str, ...] = (), **slots: str | tuple[str, .
 class InstructionForm:
     """One row of the instruction table.
 
-    name: the name by which `ptx()` finds the row. family: the group of the form. opcode: the text before the modifiers.
-    slots, operands: the slots and operands in the ISA's order. targets, since: the targets, and the first PTX version,
-    that support the plain form. section: the heading in the PTX ISA 9.0. assembled, executed: how the row was verified.
-    partial: whether the opcode has modifiers that the row omits.
+    name: the name that `ptx()` uses to find the row. family: the group of the form. opcode: the text before the
+    modifiers. slots, operands: the slots and operands in the ISA's order. targets, since: the targets, and the first
+    PTX version, that support the plain form. section: the heading in the PTX ISA 9.0. assembled, executed: how the row
+    was verified. partial: whether the opcode has modifiers that the row omits.
 
     >>> from cute_py.ptx.catalog import FORMS
     >>> [form.name for form in FORMS][:2]
@@ -248,8 +248,8 @@ def row(
     executed: str = "not executed",
     partial: bool = False,
 ) -> InstructionForm:
-    """Make a row with its slots in the notation of this module. By default, its name and its section are those of the
-    opcode."""
+    """Make a row with its slots in the notation of this module. By default, the opcode determines its name and its
+    section."""
     slots_, heading = slots_of(slots), section or (MOVE if _MOVING.match(opcode) else SYNC) + opcode
     measured = "ptxas 13.0.88", executed, partial
     return InstructionForm(name or opcode, family, opcode, slots_, operands, heading, targets, since, rules, *measured)

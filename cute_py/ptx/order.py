@@ -7,7 +7,7 @@ The rules about several instructions apply to every path through the blocks of o
 - barriers and the shared memory of bulk copies are aligned, if the text determines their alignment;
 - a fence (fence.proxy.async) separates a thread's writes to shared memory from a bulk store that reads it;
 - a bulk store is committed to a group and waited for before the kernel ends;
-- a barrier on which a multicast load of another CTA completes is initialised for the whole cluster;
+- a barrier where a multicast load of another CTA completes is initialised for the whole cluster;
 - a tensor map that the kernel changes is released, and is acquired before its use.
 
 Properties that depend on other threads, other kernels or the contents of tensor maps are not judged. The scope of the
@@ -223,7 +223,7 @@ def _ordinary_writes(flow: Flow) -> tuple[dict[Place, Event], dict[str, list[int
             else:
                 writes[event.block, event.index] = event
         elif value is None or (_is_generic(opcode) and not flow.values.symbols(value)):
-            left["proxy fence: generic addresses that may lie in shared memory are not followed"].append(line)
+            left["proxy fence: generic addresses that may be in shared memory are not followed"].append(line)
     return writes, left
 
 
@@ -305,7 +305,7 @@ def _unfenced(flow: Flow, read: Known, writes: list[Event]) -> Iterator[Diagnost
 
 
 def _groups(flow: Flow) -> Iterator[Diagnostic]:
-    """Find bulk stores after which no path has a commit, or no path has a wait."""
+    """Find bulk stores that are not followed by a commit, or by a wait, on any path."""
     stores = flow.of(*STORES)
     if not flow.function.entry or flow.calls:
         flow.leave("bulk store", "commit and wait: they may be in another function", stores)
@@ -362,7 +362,7 @@ def _multicast(flow: Flow) -> Iterator[Diagnostic]:
         if mask is None:
             flow.leave("multicast load", "mask: known at run time", [one])
         elif mask and size is None:
-            flow.leave("multicast load", "mask: the kernel does not say the size of its cluster", [one])
+            flow.leave("multicast load", "mask: the kernel does not declare the size of its cluster", [one])
         if mask is not None and (mask == 0 or (size is not None and mask >> size)):
             text = f"mask 0x{mask:x}" + (": no CTA" if mask == 0 else f" names CTAs outside of the cluster of {size}")
             fix = f"a mask of 1 to 0x{(1 << (size or MAX_CLUSTER)) - 1:x}"
@@ -497,7 +497,7 @@ def check_program(
     """Judge the TMA, bulk, mbarrier, fence, tensormap and cluster instructions of a PTX module.
 
     Args:
-        text: the module. arch: the architecture for which to judge it; by default, the architecture of its `.target`.
+        text: the module. arch: the architecture to judge it for; by default, the architecture of its `.target`.
         maps: the tensor map (or atom) that is passed to each parameter of a kernel, by the parameter's index; it
             determines the bytes of loads.
         assemble: suggest a changed line (the fact `change` of a finding) only if ptxas accepts the changed module. The

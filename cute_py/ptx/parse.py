@@ -193,7 +193,7 @@ def _evaluated(node: ast.AST) -> int:
 
 
 def float_immediate(text: str) -> float | None:
-    """Return the value of a floating-point constant (`1.0`, or by its bits `0f3f800000` or `0d3ff0...`), or None.
+    """Return the value of a floating-point constant (`1.0`, or its bits: `0f3f800000` or `0d3ff0...`), or None.
 
     >>> float_immediate("0f3f800000"), float_immediate("1"), float_immediate("-2.5e3")
     (1.0, None, -2500.0)

@@ -32,7 +32,7 @@ _OTHERS: Final = ("mbarrier.complete_tx", "st.async", "red.async", "clusterlaunc
 """Instructions that complete bytes on a barrier, but whose bytes are not counted here."""
 _SOURCE: Final = "mbarrier.expect_tx"
 _MOST_UPDATES: Final = 12
-"""Number of changes at the beginning of a block after which its bounds become infinite."""
+"""The bounds of a block become infinite after this many changes at its beginning."""
 
 
 def check_expected_bytes(flow: Flow) -> Iterator[Diagnostic]:
@@ -368,8 +368,7 @@ def _may_initialise(flow: Flow, values: set[Value | None]) -> list[Known]:
 
 
 def _is_sum(total: int, sizes: set[int]) -> bool:
-    """Whether a total of at most `MAX_TRANSACTION_BYTES` is a sum of these sizes, each of which may be used
-    repeatedly."""
+    """Whether a total of at most `MAX_TRANSACTION_BYTES` is a sum of these sizes; each size may be used repeatedly."""
     unit = math.gcd(*sizes)
     if unit == 0 or total % unit or total > MAX_TRANSACTION_BYTES:
         return False
@@ -424,7 +423,7 @@ def check_first_waits(flow: Flow) -> Iterator[Diagnostic]:
         at = [wait for wait, _ in found]
         text = (
             "the first wait on a barrier waits for parity 1, which is the phase before the first one, so it "
-            f"returns at once; the bytes expected at {places_text(one for _, one in found)} may not have "
+            f"returns immediately; the bytes expected at {places_text(one for _, one in found)} may not have "
             f"landed yet{also_at(at)}"
         )
         facts = line_facts(at)

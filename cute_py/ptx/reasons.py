@@ -237,7 +237,7 @@ def check_target(form: str, arch: str, version: Version = NEWEST_VERSION, **modi
 
 
 def _text_of(form: str, modifiers: dict[str, Modifier]) -> str:
-    """Return the text of the instruction to which a variant, mode, opcode, row or mnemonic refers."""
+    """Return the text of the instruction that a variant, mode, opcode, row or mnemonic refers to."""
     rows = forms_named(form)
     if not modifiers:
         variant = _by_name().get(MODE_NAMES.get(form, form))

@@ -238,7 +238,7 @@ def ptx(
     Args:
         form: the name of a row (`catalog.FORMS`), such as "load", "store", "reduce", "tensormap.replace" or
             "mbarrier.init"; or a TMA atom, an operation or a descriptor of the reference pages, for its instruction
-            (for a `TmaOperation`, all instructions to which it is lowered); or an opcode or family such as
+            (for a `TmaOperation`, all instructions that it is lowered to); or an opcode or family such as
             "cp.async.bulk.tensor", which selects the first of its rows that accepts the modifiers.
         operands: a string or an integer for each operand, by its name; a tensor operand has the names `tensor` (the
             address) and `coords` (innermost first). An operand that you do not pass gets a default register.
@@ -338,7 +338,7 @@ def _write(
     modifiers: Mapping[str, Modifier],
     canonical: bool,
 ) -> str:
-    """Return the instruction of one row; the errors are those of `ptx`."""
+    """Return the instruction of one row; for the errors, see `ptx`."""
     chosen = _chosen(row, modifiers)
     expected = row.expected(chosen)
     names = {operand.name for operand in expected}

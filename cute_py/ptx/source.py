@@ -97,7 +97,7 @@ class SourceInstruction:
         line: the line in the text, from 1. loc: the `Location` of the preceding `.loc`, or None.
         predicate: (register, whether it is negated), or None.
         opcode: the opcode with its modifiers. tail: the text of its operands, with unique names.
-        targets: indices of the instructions to which a branch may go; label_lines: the lines of their labels.
+        targets: indices of the instructions that a branch may go to; label_lines: the lines of their labels.
         text: the instruction as written, in one line.
     """
 

@@ -105,7 +105,7 @@ class Values:
         return known[base]
 
     def roots(self, value: Value) -> frozenset[Key]:
-        """Return the sources from which a value is computed: symbols, loaded values, and results of other
+        """Return the sources that a value is computed from: symbols, loaded values, and results of other
         instructions."""
 
         def of(key: Key, parts: list[tuple[Key, frozenset[Key]]]) -> frozenset[Key]:
@@ -252,7 +252,8 @@ def folded_constant(first: str, kind: str, held: Sequence[Value]) -> int | None:
 
 
 def registers_written(statement: Statement) -> tuple[str, ...]:
-    """Return the registers that an instruction writes: those of its first operand, unless this is an address."""
+    """Return the registers that an instruction writes: the registers of its first operand, unless this is an
+    address."""
     if not statement.operands or statement.operands[0].startswith("[") or statement.opcode.startswith("bra"):
         return ()
     first = statement.operands[0]
@@ -345,7 +346,7 @@ class FirstPass:
                     todo.append(after)
 
     def _coming(self) -> frozenset[int]:
-        """Return the blocks from which a path leads to the instruction."""
+        """Return the blocks that have a path to the instruction."""
         seen, todo = {self._place[0]}, [self._place[0]]
         while todo:
             for before in self._function.blocks[todo.pop()].before:

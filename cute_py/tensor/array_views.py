@@ -94,7 +94,7 @@ ON_DEVICE: Final = (CUDA, CUDA_MANAGED)
 
 
 class DlTensor(ctypes.Structure):
-    """The struct DLTensor of dlpack.h, with which both kinds of DLPack capsule begin."""
+    """The struct DLTensor of dlpack.h, which comes first in both kinds of DLPack capsule."""
 
     _fields_ = [
         ("data", ctypes.c_void_p),

@@ -108,7 +108,7 @@ class ArrayEngine:
         i = self.origin + operator.index(offset)
         if not 0 <= i < len(self.flat):
             raise TensorAccessError(
-                f"the element offset {integer_text(operator.index(offset))} lies outside the array",
+                f"the element offset {integer_text(operator.index(offset))} is outside the array",
                 {"offsets": f"{-self.origin} .. {len(self.flat) - self.origin - 1}", "engine": self},
             )
         return i
@@ -231,7 +231,7 @@ def _beyond_range(dtype: DType, value: Cell) -> str | None:
 
 @functools.cache
 def _float_range(dtype: DType) -> tuple[float, float]:
-    """Return the two bounds between which a number rounds to a finite value of a float type."""
+    """Return two bounds; a number between them rounds to a finite value of a float type."""
     finfo: Any = numpy.finfo
     if not hasattr(numpy, dtype.storage):
         import ml_dtypes
@@ -397,7 +397,7 @@ def _no_memory(source: object, refusal: Exception) -> InvalidTypeError:
 
 def _from_capsule(source: SupportsDlpack, dtype: DType | None) -> tuple[ArrayEngine, Layout]:
     """Return the engine and the layout for the host memory of an object that has only DLPack. For a type that numpy
-    lacks, the memory is read-only, because the capsule does not say whether it may be written."""
+    lacks, the memory is read-only, because the capsule does not state whether it may be written."""
     try:
         exporting: Any = source  # numpy's annotation asks for a narrower protocol
         return host_engine(numpy.from_dlpack(exporting), dtype)

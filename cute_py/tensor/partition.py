@@ -3,7 +3,7 @@
     inner_partition(T, tiler, coord)   the tile at `coord`                    (the part of a CTA: local_tile)
     outer_partition(T, tiler, coord)   the element at `coord` of every tile   (the part of a thread: local_partition)
 
-Both functions divide by the tiler, and slice the tile or the rest. Modes for which the coordinate has no item are kept.
+Both functions divide by the tiler, and slice the tile or the rest. Modes that have no item in the coordinate are kept.
 
 A thread that holds several elements of a tile is described by a thread-value layout:
 

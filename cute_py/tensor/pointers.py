@@ -101,7 +101,7 @@ class Pointer:
 
     def __getitem__(self, offset: SupportsIndex) -> Never:
         raise TensorAccessError(
-            "the memory of a pointer can't be read, because cute_py holds no GPU memory",
+            "the memory of a pointer can't be read, because cute_py has no GPU memory",
             {"pointer": self, "offset": given(offset)},
             "make the tensor from a numpy array, or an object with __dlpack__, to read its elements",
         )
@@ -159,7 +159,7 @@ class TmemPointer:
 
     def __getitem__(self, offset: SupportsIndex) -> Never:
         raise TensorAccessError(
-            "the memory of a tensor-memory pointer can't be read, because cute_py holds no GPU memory",
+            "the memory of a tensor-memory pointer can't be read, because cute_py has no GPU memory",
             {"pointer": self, "offset": given(offset)},
         )
 

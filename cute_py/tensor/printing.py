@@ -4,8 +4,8 @@ style="cute"      what C++'s print_tensor prints, character for character (the d
 style="ostream"   what `std::cout << tensor` prints
 style="python"    aligned columns, labelled modes, long tensors shortened
 
-"cute": rulers of `-` and `=`, five characters for each column whatever its width, separate the slabs of rank-3 and
-rank-4 tensors. As in C++, a tensor of rank 0 or of a rank above 4 has a header and no elements. Source:
+"cute": rulers of `-` and `=`, with five characters for each column regardless of its width, separate the slabs of
+rank-3 and rank-4 tensors. As in C++, a tensor of rank 0 or of a rank above 4 has a header and no elements. Source:
 cute/util/print_tensor.hpp.
 
 "ostream": the layout, followed by cells that are at least nine characters wide. C++ applies the width to the first item
@@ -116,7 +116,7 @@ def _cell(value: Cell, dtype: DType | None) -> str:
 
 
 def _padded_static(value: Cell) -> str:
-    """Pad a number. C++ writes a static number in two parts, so the width applies to its underscore alone."""
+    """Pad a number. C++ writes a static number in two parts, so the width applies only to its underscore."""
     if isinstance(value, Int):
         return f"{'_':>{WIDTH}}{int(value)}"
     if is_number(value):
@@ -133,7 +133,7 @@ def ostream_tensor(tensor: Tensor, header: bool = True) -> str:
 
 
 def _slabs(tensor: Tensor, show: Callable[[Cell], str], column: int) -> list[str]:
-    """Return the lines of `cells.slabs`. The cells of a coordinate tensor are made all at once."""
+    """Return the lines of `cells.slabs`. The cells of a coordinate tensor are made in one step."""
     texts = _coordinate_cells(tensor, show)
     return slabs(tensor, show, column, tensor) if texts is None else slabs(tensor, str, column, texts)
 
@@ -187,7 +187,7 @@ def _mode_lines(tensor: Tensor) -> list[tuple[str, str]]:
 
 
 def _grid(tensor: Tensor, rank: int, prefix: tuple[int, ...]) -> tuple[list[str], list[str]]:
-    """Return the lines of one slab, and notes on which rows and columns are omitted."""
+    """Return the lines of one slab, and notes that list the omitted rows and columns."""
     rows = int(size(tensor, 0)) if rank else 1
     columns = int(size(tensor, 1)) if rank > 1 else 1
     show_rows, show_columns = _kept(rows, ROWS), _kept(columns, COLUMNS)
@@ -286,9 +286,9 @@ _SHORTER: Final = 'style="python" omits the middle of long modes; tensor(0, None
 def _coordinate_cells(tensor: Tensor, show: Callable[[Cell], str]) -> Callable[..., str] | None:
     """Return a function from mode indices to the text of a coordinate tensor's cell; None if it can't be exact.
 
-    Made one by one, a cell takes a call of the layout and 50 to 270 us. Made all at once, it takes one microsecond. For
-    this, the same leaves must be static, and so be printed with `_`, in every cell. The first and the last cell are
-    compared with the strings that `show` returns.
+    A single cell takes a call of the layout and 50 to 270 us. If all cells are made together, each takes one
+    microsecond. This requires that the same leaves are static, and therefore printed with `_`, in every cell. The first
+    and the last cell are compared with the strings that `show` returns.
     """
     sizes = [int(product(mode)) for mode in modes(domain_of(tensor.layout).shape)]
     if not isinstance(tensor.engine, ArithTupleIterator) or not isinstance(tensor.layout, Layout):

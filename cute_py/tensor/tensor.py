@@ -270,7 +270,7 @@ def recast(tensor: Tensor, dtype: DTypeLike) -> Tensor:
     new width.
 
     With static negative strides, the first new element of an array begins at the lowest old element that it covers. A
-    pointer moves further, as in C++: by the stride times the number by which the mode's size decreases.
+    pointer also moves, as in C++: by the stride times the decrease of the mode's size.
 
     Args:
         tensor: a tensor with a pointer, or with an array, which is recast as a numpy view without a copy.

@@ -48,7 +48,7 @@ def flat(tree: Profile) -> list[int]:
 
 
 def fill_profile(tree: Profile, items: Iterator[Item]) -> Nested[Item]:
-    """A tree of the same profile, in which each leaf is replaced by the next item.
+    """A tree of the same profile, where each leaf is replaced by the next item.
 
     >>> fill_profile(((2, 3), 4), iter("abc"))
     (('a', 'b'), 'c')

@@ -1,4 +1,4 @@
-"""Named axes, and the terms `n @ axis` in which strides and offsets are written.
+"""Named axes, and the terms `n @ axis` that strides and offsets are written in.
 
 The location of an element is not one address, but a point in a space with named axes: `TLane` and `TCol` in tensor
 memory, `m` in linear memory, `laneid`, `warpid` and others across threads. `4 @ TCol` means four steps along `TCol`.
@@ -92,7 +92,7 @@ class AxisTerm:
 
 @record
 class AxisSum:
-    """A sum of terms with one term per axis, in the order in which the axes were first named.
+    """A sum of terms with one term per axis, in the order of the first appearance of the axes.
 
     >>> 3 @ TLane + 4 @ TCol + 5 + 1 @ TCol
     3 @ TLane + 5 @ TCol + 5

@@ -68,8 +68,8 @@ def from_cute_tmem(layout: Layout, dtype: DTypeLike) -> TileLayout:
     """Return the tile layout, on TLane and TCol, for a CuTe tensor-memory layout in elements of `dtype`.
 
     Raises:
-        TmemError: a column of 32 bits does not hold a whole number of elements, or a stride moves lanes and columns
-            at once.
+        TmemError: a column of 32 bits does not hold a whole number of elements, or a stride moves both lanes and
+            columns.
 
     >>> from cute_py.notation import parse
     >>> print(from_cute_tmem(parse("(_128,_32):(_65536,_1)"), "float32"))
@@ -81,7 +81,7 @@ def from_cute_tmem(layout: Layout, dtype: DTypeLike) -> TileLayout:
     for it in _shards(layout):
         in_lanes = it.stride >= lane
         if in_lanes and it.stride % lane:
-            raise TmemError(f"stride {it.stride} moves lanes and columns at once; a shard moves along one axis")
+            raise TmemError(f"stride {it.stride} moves both lanes and columns; a shard moves along one axis")
         out.append(Iter(it.extent, it.stride // lane, "TLane") if in_lanes else Iter(it.extent, it.stride, "TCol"))
     return TileLayout(out)
 

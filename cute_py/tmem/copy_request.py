@@ -140,11 +140,11 @@ class CopyRequest:
 
     Args:
         scope: who issues the copy: "thread", "warp", "warpgroup" or "cta".
-        cta_group: 1; or 2 for a pair of CTAs, in which each copies its own shared memory to its own tensor memory.
+        cta_group: 1; or 2 for a pair of CTAs, where each copies its own shared memory to its own tensor memory.
         shape, multicast: the form of the instruction; by default, the layouts determine it.
         compat: the planner whose rules apply (`COMPATS`).
         ldo: leading offset of the descriptor in 16-byte units; replaces the offset that the planner computes.
-        decompress: the format from which the copy decompresses; no planner supports this.
+        decompress: the format that the copy decompresses from; no planner supports this.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
     >>> request = demonstration_copy().request
@@ -320,7 +320,7 @@ def copy_async(dst: BufferRegion | Buffer, src: BufferRegion | Buffer, **setting
     """Plan the copy of a shared region to a tensor-memory region.
 
     Args:
-        dst, src: regions; a buffer stands for the region of all its elements.
+        dst, src: regions; a buffer means the region of all its elements.
         settings: the other fields of `CopyRequest`.
     Raises:
         TmemError: no variant accepts the copy, or no form of the instruction fits the two layouts.

@@ -19,7 +19,7 @@ __all__ = ["COLUMNS", "CpForm", "FORMS", "LANES", "cp_form"]
 @dataclass(frozen=True, slots=True)
 class CpForm:
     """One form of tcgen05.cp: a shape with a multicast. In steps along TLane, `lanes` are the locations of the rows,
-    and `copies` those of the copies that multicast makes.
+    and `copies` are the locations of the copies that multicast makes.
 
     >>> [form.name for form in FORMS][:3]
     ['128x256b', '4x256b', '128x128b']
@@ -62,7 +62,7 @@ def _row(steps: Steps) -> Row:
 FORMS: tuple[CpForm, ...] = tuple(
     CpForm(one.shape, one.multicast, one.rows, one.bits, _row(one.lanes), _row(one.copies)) for one in COPY_SHAPES
 )
-"""The forms in the order in which a planner tries them, the widest first."""
+"""The forms in the order that a planner tries them, widest first."""
 
 WARPX4 = FORMS[-1]
 """The form for scale factors, and the only form of the reference page."""

@@ -74,7 +74,7 @@ class CpPlan:
         middle: the loops over instructions; the first loop runs fastest.
         smem_offset: the offset of the first instruction, in 16-byte units from the start of the buffer.
         taddr_offset: the offset of the first instruction from the allocated address.
-        notes: reasons for which a stricter planner would refuse the copy.
+        notes: reasons why a stricter planner would refuse the copy.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
     >>> plan = demonstration_copy().plan

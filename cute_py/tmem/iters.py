@@ -120,12 +120,12 @@ def split(row: Row, seps: Sequence[int]) -> tuple[Row, ...]:
 
 
 def runs(row: Row, shape: Sequence[int]) -> tuple[Row, ...]:
-    """Return the runs with these sizes; the errors are those of `group`."""
+    """Return the runs with these sizes; for the errors, see `group`."""
     return split(*group(row, shape))
 
 
 def cut(row: Row, begin: int, length: int) -> tuple[Row, dict[str, int]] | None:
-    """Return a row for the `length` indices from `begin` on, and the offset of its first element along each axis.
+    """Return a row for `length` indices, starting at `begin`, and the offset of its first element along each axis.
 
     A contiguous range of one iter is always a row. A range over several iters is a row if it covers the inner iters
     completely, if it stays within one step of the outer iters, or if it consists of the end of one outer step and an

@@ -35,7 +35,7 @@ def picture(sources: NDArray[numpy.int64], columns: range | None = None, *, base
 
     Args:
         sources: (128, 512, 4), in the format of `TensorMemory.sources`.
-        columns: the columns to show; by default, all columns to which data was copied.
+        columns: the columns to show; by default, all columns that data was copied to.
         base: the shared-memory address that is shown as byte 0.
         lanes_shown: how many lanes to show at the beginning of each slab (32 lanes); the last lane is always shown.
 

@@ -12,8 +12,8 @@ elements of a row must be contiguous on both sides. The iters of the middle part
 If two instructions write the same cell of tensor memory, the layout has two elements in one location, so that no copy
 can be correct: the later instruction would overwrite the first.
 
-Source: semantics measured on apache-tvm 0.27.0 and on the version before it (`compat`); cute_py adds further rules (one
-element for each cell, shared-memory reach, complete bytes), to refuse copies with wrong results.
+Source: semantics measured on apache-tvm 0.27.0 and on the version before it (`compat`); cute_py adds rules (one element
+for each cell, shared-memory reach, complete bytes), to refuse copies with wrong results.
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 
     offset -> x = offset >> per_element;  x ^= (x & mask) >> atom_len;  offset = x << per_element | low bits
 
-where `mask` has the swizzle_len bits from bit atom_len on. If per_element is log2(elements in 16 bytes) and atom_len is
-3, the function of byte offsets is the same for all element types: bits [7, 7 + swizzle_len) are XORed onto bits [4, 4 +
-swizzle_len), which CuTe writes Sw<swizzle_len, 4, 3>.
+where `mask` has swizzle_len bits, starting at bit atom_len. If per_element is log2(elements in 16 bytes) and atom_len
+is 3, the function of byte offsets is the same for all element types: bits [7, 7 + swizzle_len) are XORed onto bits [4,
+4 + swizzle_len), which CuTe writes Sw<swizzle_len, 4, 3>.
 
 `swizzle_inner=False` is the mirrored function, x ^= (x & low mask) << atom_len; no hardware descriptor supports it.
 
-This module also makes the layouts that tensor cores read and write: those of operand tiles in shared memory, which are
-such layouts, and those of accumulators in tensor memory, which are tile layouts on TLane and TCol.
+This module also makes the layouts that tensor cores read and write: layouts of operand tiles in shared memory, which
+are such layouts, and layouts of accumulators in tensor memory, which are tile layouts on TLane and TCol.
 
 Sources: semantics of TVM's TIRx ComposeLayout, measured on apache-tvm 0.27.0; PTX ISA, tcgen05 shared memory layouts
 and tensor-memory data paths; the numbers of apache-tvm 0.27.0.
@@ -112,7 +112,7 @@ class ComposeLayout:
     def apply(
         self, coord: Sequence[int] | int, *more: Sequence[int] | int, shape: Sequence[int] | None = None
     ) -> dict[str, int]:
-        """Return the location of one element, in elements along `m`; the arguments are those of `TileLayout.apply`."""
+        """Return the location of one element, in elements along `m`; for the arguments, see `TileLayout.apply`."""
         return {"m": self.swizzle(self.tile.apply(coord, *more, shape=shape).get("m", 0))}
 
     def positions(self, axis: Axis | str = "m") -> NDArray[numpy.int64]:

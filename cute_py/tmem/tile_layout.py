@@ -134,7 +134,8 @@ class TileLayout:
 
         Args:
             coord: a coordinate in `shape`, or a flat row-major index; `apply(6, 2)` is `apply((6, 2))`.
-            shape: the extents of the coordinate; by default, those of the shards. `apply(coord, shape)` works too.
+            shape: the extents of the coordinate; by default, the extents of the shards. `apply(coord, shape)` works
+                too.
         Raises:
             CoordinateError: the coordinate does not have the rank of the shape.
 
@@ -303,7 +304,7 @@ class TileLayout:
         return self._interleave(left, left_shape, right_shape, {})
 
     def _spans(self) -> dict[str, int]:
-        """Return the span along each axis on which a shard of more than one element moves."""
+        """Return the span along each axis that has a shard of more than one element."""
         return {it.axis: self.span(it.axis) for it in canonicalize(self.shard)}
 
     def _interleave(

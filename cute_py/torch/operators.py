@@ -392,6 +392,6 @@ def scatter_rows_(destination: torch.Tensor, rows: torch.Tensor, index: torch.Te
 
 
 def relayout(x: torch.Tensor, source: str, destination: str) -> torch.Tensor:
-    """Copy a tensor to another layout: `source` is the layout of x's memory, and `destination` that of the flat
-    result."""
+    """Copy a tensor to another layout: `source` is the layout of x's memory, and `destination` is the layout of the
+    flat result."""
     return _operators().relayout(x, source, destination)

@@ -21,7 +21,7 @@ MODULES: Final = {
     "MXTensor": "torchao.prototype.mx_formats.mx_tensor",
     "NVFP4Tensor": "torchao.prototype.mx_formats.nvfp4_tensor",
 }
-"""The modules in which torchao 0.18 defines its classes."""
+"""The modules where torchao 0.18 defines its classes."""
 
 
 def _torchao(name: str) -> Any:

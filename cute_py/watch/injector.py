@@ -82,7 +82,7 @@ def build_injector(folder: Path | None = None) -> Injector:
     """Return the library that watches a program; build it with the installed C compiler if it does not exist yet.
 
     Args:
-        folder: the folder of the library; None stands for `cache_folder()`.
+        folder: the folder of the library; None means `cache_folder()`.
     Raises:
         MissingPackageError: CUPTI or a C compiler is not installed. DeviceError: the compiler refuses the source.
     """

@@ -210,7 +210,7 @@ class Recorder:
 
 
 def key_of(one: WatchedMap) -> tuple[str, TensorMap | None, int, bytes, str]:
-    """The key by which equal calls are merged."""
+    """The key for merging equal calls."""
     return one.call, one.request, one.result, one.data, one.module
 
 

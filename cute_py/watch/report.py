@@ -21,7 +21,7 @@ from cute_py.tma.descriptor.violations import violations
 from cute_py.watch.records import Recording, WatchedMap
 
 REPEATED: Final = 10
-"""Smallest number of encodes of one map for which the report names their cost."""
+"""The report names the cost of a map's encodes if there are at least this many."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ SPELLINGS = {
 
 REFUSED: dict[str, tuple[int, str]] = {
     "": (0, "found the end of the text"),
-    "(4,8):(1,?)": (9, "stands for a number that is known only at run time;"),
+    "(4,8):(1,?)": (9, "is a number that is known only at run time;"),
     "?{div=4}": (0, "known only at run time"),
     "(4,8": (4, "expected ',' or ')'"),
     "4:": (2, "found the end of the text"),

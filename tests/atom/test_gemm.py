@@ -137,7 +137,7 @@ def test_refusals() -> None:
         gemm(mma, np.zeros((16, 16)), np.zeros((8, 16)), metadata=np.zeros((16, 8)))
     with pytest.raises(InvalidValueError, match="a group of A has 3 nonzero runs; must have at most 2 of 4"):
         compress(SPARSE, [[1, 1, 1, 0]])
-    with pytest.raises(InvalidValueError, match="a metadata index lies outside its group of 4"):
+    with pytest.raises(InvalidValueError, match="a metadata index is outside its group of 4"):
         expand(SPARSE, [[1, 1]], [[0, 4]])
     with pytest.raises(InvalidValueError, match="C has the shape"):
         gemm(mma, np.zeros((16, 16)), np.zeros((8, 16)), np.zeros((8, 16)))

@@ -41,7 +41,7 @@ def test_a_reference_decides_the_order(tmp_path: Path) -> None:
     save(path, {**arrays(), "a.weight_scale": swizzled})
     made = describe_checkpoint(path, original)
     assert [one.rule for one in made.errors] == ["scale-order"]
-    assert "in the order 32_4_4, but modelopt says linear" in made.errors[0].message
+    assert "in the order 32_4_4, but modelopt specifies linear" in made.errors[0].message
 
 
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_the_holders_of_an_element_are_those_of_the_layout(name: str, operand: A
     rows, columns = {"A": (m, k), "B": (n, k), "C": (m, n)}[operand]
     layout = atom.layouts[operand]
     if atom.fragment_type(operand).kind != "value":
-        with pytest.raises(InvalidValueError, match="lies in shared memory; no thread holds its elements"):
+        with pytest.raises(InvalidValueError, match="is in shared memory; no thread holds its elements"):
             atom.holders(operand, 0, 0)
         return
     held: dict[int, set[tuple[int, int]]] = {}
@@ -140,7 +140,7 @@ def test_show_at_an_element(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["SM90_64x128x16_F32BF16BF16_SS", "--at", "17,4", "--operand", "A"], "lies in shared memory"),
+        (["SM90_64x128x16_F32BF16BF16_SS", "--at", "17,4", "--operand", "A"], "is in shared memory"),
         (["SM80_16x8x16_F32BF16BF16F32_TN", "--at", "1,2,3"], "--at has 3 numbers; must have 2"),
         (["SM80_16x8x16_F32BF16BF16F32_TN", "--at", "16,0"], "row = 16"),
         (["SM75_U32x4_LDSM_N", "--at", "1,1"], "--at needs an MMA atom"),

@@ -147,7 +147,7 @@ def test_symbols_are_refused() -> None:
     import sympy
 
     n = sympy.Symbol("n", integer=True, positive=True)
-    with pytest.raises(InvalidTypeError, match="the source layout must hold known integers, got n"):
+    with pytest.raises(InvalidTypeError, match="the source layout must consist of known integers, got n"):
         cute.plan_copy(Layout((n, 4)), Layout((n, 4)), "float32")
 
 

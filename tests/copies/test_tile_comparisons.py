@@ -89,7 +89,7 @@ def test_boxes_at_each_other_s_places_are_named() -> None:
     boxes = [right[i : i + size] for i in range(0, len(right), size)]
     assert len(boxes) == 3
     found = compare_tile(atom, X, (0, 1), np.concatenate([boxes[i] for i in (2, 0, 1)]))
-    assert (found.cause, found.detail) == ("other box order", "the boxes lie in the order 2, 0, 1")
+    assert (found.cause, found.detail) == ("other box order", "the boxes are in the order 2, 0, 1")
 
 
 def test_modes_of_a_box_that_are_swapped_are_named() -> None:
@@ -192,12 +192,12 @@ def test_what_has_not_arrived_is_named(fill: int) -> None:
     dump = execute(ATOM, X, (2, 3)).smem.copy()
     dump[512:576] = fill
     found = compare_tile(ATOM, X, (2, 3), dump)
-    assert (found.cause, found.detail) == ("not yet arrived", f"4 of 256 units of 16 bytes hold only 0x{fill:02x}")
+    assert (found.cause, found.detail) == ("not yet arrived", f"4 of 256 units of 16 bytes contain only 0x{fill:02x}")
     dump[528] = 0x11
     assert compare_tile(ATOM, X, (2, 3), dump).cause == ""
     single = execute(ATOM, X, (2, 3)).smem.copy()
     single[512:528] = fill
-    assert compare_tile(ATOM, X, (2, 3), single).detail == f"1 of 256 units of 16 bytes hold only 0x{fill:02x}"
+    assert compare_tile(ATOM, X, (2, 3), single).detail == f"1 of 256 units of 16 bytes contain only 0x{fill:02x}"
 
 
 def test_comparisons_are_checked_and_told() -> None:

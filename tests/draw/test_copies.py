@@ -50,7 +50,7 @@ def test_every_box_has_its_coordinate_and_what_is_outside_is_hatched() -> None:
 def test_boxes_of_a_huge_tensor_keep_the_last_ones() -> None:
     picture = draw_boxes(atom("(1000000,4096):(4096,_1)", "(_128,_64):(_64,_1)"))
     table = picture.tables[0]
-    assert table.notes == ("summarised: 7813 x 64 boxes, of which 15 x 15 are drawn",)
+    assert table.notes == ("summarised: 7813 x 64 boxes; 15 x 15 are drawn",)
     assert (table.row_labels[0], table.row_labels[-1], table.column_labels[-1]) == ("0", "999936", "4032")
     assert picture.count == 15 * 15
     assert table.rows[-1][-1] is not None
@@ -201,7 +201,7 @@ def test_tiles_along_one_mode_start_where_they_are() -> None:
 def test_a_large_tile_is_summarised() -> None:
     smem = "Sw<3,4,3> o smem_ptr[16b](unset) o ((_8,_16),(_64,_2)):((_64,_512),(_1,_8192))"
     picture = draw_smem(atom("(256,256):(256,_1)", smem, "(_128,_128)"))
-    assert "summarised: 256 x 8 cells, of which 63 x 8 are drawn" in picture.text
+    assert "summarised: 256 x 8 cells; 63 x 8 are drawn" in picture.text
     assert picture.count == 63 * 8
 
 

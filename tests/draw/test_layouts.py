@@ -133,8 +133,8 @@ def test_bad_options_are_refused(options: dict[str, object], words_of_it: str) -
 def test_a_large_layout_is_summarised_and_says_so() -> None:
     picture = draw_layout(cute.parse("(1000000,1000000):(1000000,1)"))
     assert picture.count == 63 * 63
-    assert "summarised: 1000000 x 1000000 cells, of which 63 x 63 are drawn" in picture.text
-    assert "summarised: 1000000 x 1000000 cells, of which 63 x 63 are drawn" in words(picture)
+    assert "summarised: 1000000 x 1000000 cells; 63 x 63 are drawn" in picture.text
+    assert "summarised: 1000000 x 1000000 cells; 63 x 63 are drawn" in words(picture)
     assert len(picture.svg) < 1_500_000
     assert cells(picture)[-1].text == "999999999999"
 

@@ -70,7 +70,7 @@ def test_a_large_image_shows_the_pixels_that_are_visited() -> None:
     large = TensorMapIm2col(0, 4096, (64, 224, 224, 2), (128, 28672, 6422528), (-3, -3), (-3, -3), 64, 128)
     picture = draw_im2col(large, (0, 100, 50, 0), (3, 3))
     table = picture.tables[0]
-    assert table.notes == ("summarised: 227 x 227 pixels, of which 12 x 60 are drawn",)
+    assert table.notes == ("summarised: 227 x 227 pixels; 12 x 60 are drawn",)
     visited = {int(c.text): c for c in cells(picture) if c.text != "."}
     assert {0, 127} <= set(visited)
     assert "TMA (0,103,53,0) -> " in visited[0].title
@@ -196,7 +196,7 @@ def test_many_columns_are_cut_and_the_text_has_the_same_ones() -> None:
     assert labels == [*map(str, range(12)), "509", "510", "511"]
     heads = [line.split("|")[1].split() for line in picture.text.splitlines() if line.strip().startswith("lane |")]
     assert [column for head in heads for column in head] == labels
-    assert "summarised: 512 columns, of which 15 are drawn" in picture.text
+    assert "summarised: 512 columns; 15 are drawn" in picture.text
     assert max(map(len, picture.text.splitlines())) <= 118
     assert cells(picture)[0].title.endswith("-> warp 0, lane 0, column 0")
 

@@ -115,7 +115,7 @@ def test_a_large_layout_is_cut_and_says_so() -> None:
     small = fitted(whole)
     assert small.count <= CELLS < whole.count
     assert small.notes[-1] == CUT_NOTE
-    assert "summarised: 128 x 256 cells, of which 31 x 31 are drawn" in small.text
+    assert "summarised: 128 x 256 cells; 31 x 31 are drawn" in small.text
     assert len(shown(layout)) < 250_000
     drawn = {cell.title: cell.text for cell in cells(small)}
     assert "32767" in drawn.values()

@@ -106,7 +106,7 @@ def test_an_atom_alone_has_16_bytes_in_a_row(name: str, dtype: str, shape: tuple
     [
         ("SM90_64x32x16_F32F16F16_SS", ("A is read from shared memory", "B is read from shared memory")),
         ("SM90_64x32x16_F32F16F16_RS", ("B is read from shared memory",)),
-        ("SM100_MMA_F16BF16_SS<half_t,half_t,float,128,64,K,K>", ("A is read", "B is read", "C lies in tensor memory")),
+        ("SM100_MMA_F16BF16_SS<half_t,half_t,float,128,64,K,K>", ("A is read", "B is read", "C is in tensor memory")),
     ],
 )
 def test_operands_that_no_thread_holds(name: str, notes: tuple[str, ...]) -> None:

@@ -45,7 +45,7 @@ The destination has a mode
     Error: Ambiguous scatter detected in copy
     Error: Ambiguous race-condition detected.
     Nullspace definition error
-A prefetch brings global memory
+A prefetch copies global memory
     Expected global tensor for prefetch
     Expected global tensor for L2 prefetch
     Expected gmem src for SM90_BULK_PREFETCH
@@ -285,7 +285,7 @@ CuTe counts a sparse operand
     Enforce sparse value-type
     Enforce sparsity S
     Enforce sparse singleton
-One stored element stands for
+One stored element represents
     Expected a multiple of the sparsity.
     Width needs to be a multiple of sparsity.
     sizeof_bits=0 detected. Sparsity is larger than width.

@@ -191,14 +191,14 @@ CASES: Final = (
     Case(
         "a layout with other warps than its module",
         '#b = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [1, 1], order = [1, 0]}>\nmodule attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 32 : i32} {',
-        ("the layout has 1 warp; the module says num-warps = 4",),
+        ("the layout has 1 warp; the module states num-warps = 4",),
         ("threads per warp; the module",),
     ),
     Case(
         "the partitions of a specialised module",
         '#b = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [1, 1], order = [1, 0]}>\nmodule attributes {"ttg.num-warps" = 4 : i32} {\n ttg.warp_specialize(%0)',
         ("1 x 1 warps",),
-        ("the module says",),
+        ("the module states",),
     ),
     Case(
         "a layout without its name",

@@ -132,7 +132,7 @@ def test_operands_without_a_type_are_not_judged(text: str) -> None:
             "more registers than a thread",
             "wait_group 0 before",
         ),
-        ("wgmma pipeline crossing function boundary at a function call", "a call lies between", "__forceinline__"),
+        ("wgmma pipeline crossing function boundary at a function call", "there is a call between", "__forceinline__"),
         ("the presence of Extern calls", "whose code ptxas does not see", "in the same unit"),
     ],
 )

@@ -178,7 +178,7 @@ def test_sizes_with_an_offset_are_decided() -> None:
 def test_layouts_that_can_not_hold_scales() -> None:
     x = np.ones((4, 64), np.float32)
     for layout, says in (
-        (Layout((4, 64), (64, 1)), "k = 0 and 1 different indices, but they lie in one block of 1 x 32"),
+        (Layout((4, 64), (64, 1)), "k = 0 and 1 different indices, but they are in one block of 1 x 32"),
         (Layout((4, (Int(32), 2)), (-2, (Int(0), 1))), "indices down to -6"),
         (Layout((4, (Int(32), 2)), (0, (Int(0), 1))), "gives several blocks one index"),
     ):

@@ -78,7 +78,7 @@ def test_every_size_is_checked(form, bad: int) -> None:  # type: ignore[no-untyp
     """A size must not be negative and must be an integer, wherever it is: also after a nested mode. 0 is one."""
     with pytest.raises(InvalidValueError, match="the shape has the size -1; must be at least 0"):
         Layout(form(bad))
-    with pytest.raises(InvalidTypeError, match=r"a shape must hold integers, got E\(0\)"):
+    with pytest.raises(InvalidTypeError, match=r"a shape must consist of integers, got E\(0\)"):
         Layout(form(E(0)))
     assert cute.size(Layout(form(0))) == 0
 

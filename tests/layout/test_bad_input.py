@@ -152,6 +152,14 @@ def test_what_ends_a_tree(name: str) -> None:
     assert call(Extents(2, 3, 4)) == call((2, 3, 4))
 
 
+def nested_dict(depth: int) -> dict[int, Any]:
+    """A dictionary that is nested this deeply."""
+    made: dict[int, Any] = {}
+    for _ in range(depth):
+        made = {0: made}
+    return made
+
+
 L = Layout((4, 8), (8, Int(1)))
 DEEP = nested(2000)
 
@@ -176,6 +184,28 @@ REFUSED: list[Refusal] = [
     ("profile", lambda: cute.filter_zeros(L, ((), ())), StaticAssertError, "Mismatched tuple_size"),
     ("steps of an array", lambda: cute.steps(np.array([1, 2])), InvalidTypeError, "steps can't explain array"),
     ("steps of nothing", lambda: cute.steps(cute.complement), InvalidTypeError, "can't take 0 operands"),
+    ("a power without end", lambda: Int(3) ** Int(2**63), LayoutError, "must be at most 2**256 in magnitude"),
+    ("its reflection", lambda: 3 ** Int(2**63), LayoutError, "must be at most 2**256 in magnitude"),
+    ("a huge tiler", lambda: cute.flat_divide(Layout(2**62, 2**62), (10**5000, Int(2))), StaticAssertError, "bits)"),
+    ("a deep dictionary", lambda: L(nested_dict(3000), (8, 8), None), CoordinateError, "nested too deep"),
+    (
+        "threads of a symbol",
+        lambda: cute.make_tiled_mma("SM80_16x8x8_F16F16F16F16_TN", sympy.Symbol("n")).get_slice(0),
+        InvalidTypeError,
+        "must have known numbers",
+    ),
+    (
+        "numbers that are objects",
+        lambda: cute.formats.to_float32(np.array([None], object), "float32"),
+        InvalidTypeError,
+        "must be an array of numbers, got object",
+    ),
+    (
+        "a grid of another kind",
+        lambda: cute.formats.scale_order("ragged", cu_seqlens=(0, 8)).index("uint8"),
+        InvalidTypeError,
+        "the grid of scales must be a Grid",
+    ),
     ("steps of one", lambda: cute.steps(cute.zipped_divide, L), InvalidTypeError, "can't take 1 operand: missing"),
     ("steps of four", lambda: cute.steps(cute.composition, L, 8, 0, 1), InvalidTypeError, "can't take 4 operands"),
     (

@@ -120,7 +120,7 @@ REFUSED: list[Refusal] = [
         "computes in 64 bits, and offsets of this layout need more",
     ),
     ("a map after a number", lambda: cute.linear(Layout(8)).compose(4), InvalidTypeError, "must be a LinearLayout"),  # type: ignore[arg-type]
-    ("a map beyond its domain", lambda: cute.linear(Layout(8))(8), LayoutError, "lies outside the domain"),
+    ("a map beyond its domain", lambda: cute.linear(Layout(8))(8), LayoutError, "is outside the domain"),
     (
         "a map of threes",
         lambda: cute.LinearLayout((3,), ()),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cute_py as cute
+from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.machine.cuda_source import find_nvcc
 
 HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
@@ -214,3 +215,18 @@ def test_reserved_shared_memory() -> None:
     found, out = run("", body)
     assert not found.diagnostics, found.explain()
     assert out.tolist() == [n + 100 for n in range(64)]
+
+
+@pytest.mark.parametrize(
+    "value", [np.float16, np.array([object()]), np.zeros((4, 4))[:, 1]], ids=["a class", "objects", "a column"]
+)
+def test_an_argument_that_is_no_array_of_numbers_is_refused(value: Any) -> None:
+    text = HEAD + ".visible .entry k(.param .u64 a) { ret; }"
+    with pytest.raises(InvalidTypeError, match="argument 0"):
+        cute.run_ptx(text, args=[value], block=32)
+
+
+@pytest.mark.parametrize("path", ["\ud800.cu", "a\0.cu"], ids=["a surrogate", "a zero byte"])
+def test_a_name_that_no_file_can_have_is_refused(path: str) -> None:
+    with pytest.raises(InvalidValueError, match="can't be read"):
+        cute.run_ptx(path, args=[])

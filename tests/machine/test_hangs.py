@@ -144,7 +144,7 @@ ret;"""
 
 CASES = {
     "too many bytes expected": Case(COPY, "[bar], 256;", "[bar], 272;", "hang", "transaction bytes",
-        ("256 of 272 bytes arrived", "no copy under way brings the 16 missing bytes")),
+        ("256 of 272 bytes arrived", "no copy in flight delivers the 16 missing bytes")),
     "too few bytes expected": Case(COPY, "[bar], 256;", "[bar], 240;", "more bytes than expected", "transaction bytes",
         ("expects 240 bytes in phase 0", "its 1 load delivers 256")),
     "no bytes expected": Case(COPY, "arrive.expect_tx.shared.b64 _, [bar], 256;", "arrive.shared.b64 _, [bar];",

@@ -58,12 +58,12 @@ def test_a_sound_kernel() -> None:
     assert left_out(found) == []
 
 
-def test_factors_that_no_copy_brought_are_named_in_the_scope() -> None:
+def test_factors_that_no_copy_wrote_are_named_in_the_scope() -> None:
     copied = re.compile(r"tcgen05\.cp\.[^;]*;")
     assert copied.search(ROW["ptx"])
     texts = left_out(ran({**ROW, "ptx": copied.sub("", ROW["ptx"])}))
     assert texts
-    assert all("that no tcgen05.cp from one tensor map brought" in text for text in texts)
+    assert all("that no tcgen05.cp from one tensor map wrote" in text for text in texts)
 
 
 @pytest.mark.parametrize(

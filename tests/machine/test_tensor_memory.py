@@ -124,7 +124,7 @@ GOOD = LOADS + multiply(descriptor("f16", "f16", 128, 32), "f16")
 DESCRIPTORS = [
     (descriptor("f16", "f16", 128, 24), "N = 24; must be a multiple of 16"),
     (descriptor("f16", "f16", 192, 32), "M = 192; must be 64 or 128"),
-    (descriptor("f16", "f16", 128, 32, more=4), "says that A is sparse"),
+    (descriptor("f16", "f16", 128, 32, more=4), "states that A is sparse"),
     (descriptor("e5m2", "e3m2", 128, 32), "type of B = 4; kind::f16 has 0 (f16), 1 (bf16)"),
 ]
 

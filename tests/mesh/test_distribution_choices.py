@@ -362,7 +362,7 @@ def test_explanations_list_devices() -> None:
         (
             lambda: ShardedLayout(Layout(4, -1 * E(0)), 4),
             LayoutError,
-            "the coordinates lie on devices -3 to 0; a mesh of 4",
+            "the coordinates are on devices -3 to 0; a mesh of 4",
         ),
     ],
 )

@@ -220,7 +220,7 @@ def test_a_plan_of_the_roles_way_with_another_shape() -> None:
     (only,) = found.warnings
     assert found.judged == []
     assert only.fixes == ()
-    assert only.message == (f"'{LAYER}.self_attn.q_proj.weight': the plan says hidden = 96; other weights have 128")
+    assert only.message == (f"'{LAYER}.self_attn.q_proj.weight': the plan states hidden = 96; other weights have 128")
 
 
 def test_a_shape_alone_decides_for_the_plan() -> None:
@@ -333,7 +333,7 @@ def test_sections_of_a_fused_weight_are_sizes() -> None:
         "shape by neighbouring weights",
     ]
     (only,) = said(fused_model(fused(96, 64, 64)), "qkv").warnings
-    assert only.message.endswith("the plan says query rows = 96; other weights have 160")
+    assert only.message.endswith("the plan states query rows = 96; other weights have 160")
 
 
 def test_a_fused_weight_is_offered_its_numbers() -> None:
@@ -356,7 +356,7 @@ def test_gate_and_up_are_twice_the_size() -> None:
     assert said(weights, "both").judged == ["placement by name: gate-up", "shape by neighbouring weights"]
     weights["both"] = weight("mlp.gate_up_proj.weight", (2 * INNER + 64, HIDDEN), GATE_UP)
     (only,) = said(weights, "both").warnings
-    assert "the plan says intermediate = 352; other weights have 320" in only.message
+    assert "the plan states intermediate = 352; other weights have 320" in only.message
 
 
 def by_rows() -> dict[str, Weight]:

@@ -210,7 +210,7 @@ InvalidTypeError: a step of gmem_ptr[16b](0x1000) must be an integer, got float 
     "pointer read": (
         lambda: make_tensor(make_gmem_ptr(4096, "half"), (4, 5))(1, 2),
         """\
-TensorAccessError: the memory of a pointer can't be read, because cute_py holds no GPU memory
+TensorAccessError: the memory of a pointer can't be read, because cute_py has no GPU memory
   pointer : gmem_ptr[16b](0x1000)
   offset  : 9
   hint    : make the tensor from a numpy array, or an object with __dlpack__, to read its elements""",
@@ -225,7 +225,7 @@ TensorAccessError: this tensor is read-only
     "tensor memory read": (
         lambda: make_tensor(make_tmem_ptr(32, "half"), (4, 5))(1, 2),
         """\
-TensorAccessError: the memory of a tensor-memory pointer can't be read, because cute_py holds no GPU memory
+TensorAccessError: the memory of a tensor-memory pointer can't be read, because cute_py has no GPU memory
   pointer : tmem_[16b](0x0000.0020)
   offset  : 9""",
     ),

@@ -75,7 +75,7 @@ WORDS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: load(gmem=np.zeros(100, np.uint8)),
-        "CUDA_ERROR_ILLEGAL_ADDRESS: the box reads or writes bytes of the tensor that no memory range holds\n"
+        "CUDA_ERROR_ILLEGAL_ADDRESS: the box reads or writes bytes of the tensor outside all memory ranges\n"
         "  address : 0x1064\n"
         "  ranges  : gmem 0x1000 to 0x1064",
     ),

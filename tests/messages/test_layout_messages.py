@@ -128,7 +128,7 @@ LayoutError: the elements of one access are not contiguous
   layout : (32,4):(8,2)
   access : 128 bits""",
     "parse('(4,8):(1,?)')": """\
-ParseError: at position 9: ? stands for a number that is known only at run time; replace it by the number \
+ParseError: at position 9: ? is a number that is known only at run time; replace it by the number \
 or by a symbol
   text : (4,8):(1,?)
   here :          ^""",

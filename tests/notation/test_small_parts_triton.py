@@ -349,7 +349,7 @@ def test_layouts_of_cute_become_bases() -> None:
     assert refusal(to_triton, wide, (8, 16), lanes=3) == "lanes = 3; must be a power of two"
     assert refusal(to_triton, wide, (8, 16), lanes=0) == "lanes = 0; must be 1 to 1024"
     assert refusal(to_triton, wide, (8, 16), lanes=2048) == "lanes = 2048; must be 1 to 1024"
-    assert refusal(to_triton, wide, (8, 8)) == "an index lies beyond the tile"
+    assert refusal(to_triton, wide, (8, 8)) == "an index is beyond the tile"
     assert refusal(to_triton, wide, (8, 12)) == "the extents of a Triton tile must be powers of two"
     assert refusal(to_triton, Layout((4,), (1,)), (4,)) == f"{wrong}, but this layout has 1"
     assert refusal(to_triton, Layout((2, 2, 2, 2), (1, 2, 4, 8)), (16,)) == f"{wrong}, but this layout has 4"
@@ -399,8 +399,8 @@ def test_the_ranks_are_named_in_their_order() -> None:
 def test_blocked_encodings() -> None:
     assert BLOCKED.facts() == OF_BLOCKED
     assert BLOCKED.explain().split("\n")[2] == (
-        "Each thread has a block; the blocks of a warp's threads lie side "
-        "by side, then those of the warps, in one order "
+        "Each thread has a block; the blocks of a warp's threads are side "
+        "by side, then the blocks of the warps, in one order "
         "of dimensions."
     )
     few = BlockedEncoding((1, 4), (2, 8), (2, 1), (0, 1)).facts()

@@ -225,7 +225,7 @@ def test_explain_and_parse_find_them() -> None:
     [
         (Layout((3, 2)), (4, 2), LayoutError, "the size 3 is not a power of 2"),
         (Layout((4, 2), (1, 2)), (4, 2), LayoutError, "share a bit"),
-        (Layout((4, 2)), (2, 2), LayoutError, "an index lies beyond the tile"),
+        (Layout((4, 2)), (2, 2), LayoutError, "an index is beyond the tile"),
         (Layout((4, 2)), (3, 4), LayoutError, "powers of two"),
         (Layout((2, 2, 2, 2)), (16,), LayoutError, "must have modes (thread, value)"),
         (ComposedLayout(Swizzle(0, 4, 3), Int(8), Layout((4, 2))), (4, 4), LayoutError, "must map 0 to 0"),

@@ -59,7 +59,7 @@ def test_words_of_a_flipped_parity() -> None:
     (found,) = check_program(ring(FLIP="1"), maps={0: BOX}).found
     assert found.message == (
         "line 127, kernel kernel: the first wait on a barrier waits for parity 1, which is the phase before the "
-        "first one, so it returns at once; the bytes expected at lines 62, 72, 81, 90 may not have landed yet "
+        "first one, so it returns immediately; the bytes expected at lines 62, 72, 81, 90 may not have landed yet "
         "(also at lines 161, 196, 231)"
     )
 

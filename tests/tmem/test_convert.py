@@ -110,7 +110,7 @@ def test_what_has_no_other_form() -> None:
         from_cute(ComposedLayout(Swizzle(2, 4, -3), 0, Layout(4)))
     with pytest.raises(InvalidTypeError):
         from_cute("(4,8):(1,4)")  # type: ignore[arg-type]
-    with pytest.raises(TmemError, match="lanes and columns at once"):
+    with pytest.raises(TmemError, match="moves both lanes and columns"):
         from_cute_tmem(Layout(4, 65537), "float32")
 
 

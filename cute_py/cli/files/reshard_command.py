@@ -63,7 +63,7 @@ def register(command: argparse.ArgumentParser) -> None:
         type=_memory,
         default=1 << 30,
         metavar="BYTES",
-        help="maximum number of bytes of files to map at once, such as 1G, 512M or 64K",
+        help="maximum number of bytes of files to map at a time, such as 1G, 512M or 64K",
     )
     command.add_argument("--overwrite", action="store_true", help="replace existing files")
     command.add_argument(

@@ -2,7 +2,7 @@
 
     array        -> Format, tuple of Formats    quantise (each from the same array)
     ScaledTensor -> array                       dequantise
-    ScaledTensor -> Format, ScaledTensor        change the order of the scales; the bytes of the data stay
+    ScaledTensor -> Format, ScaledTensor        change the order of the scales, not the bytes of the data
     array        -> array, cast=True            cast
     rows=, into_rows=, pages=                   gather, scatter, pages of a cache; -1 gives rows of `fill`
 

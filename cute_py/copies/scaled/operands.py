@@ -46,7 +46,7 @@ class ScaledWork:
     limits: Mapping[str, int] = field(default_factory=dict)
 
     def parameters(self, record: int) -> bytes:
-        """The parameter block. record: address at which a kernel records the first out-of-range index."""
+        """The parameter block. record: address where a kernel records the first out-of-range index."""
         addresses = {name: view.address for name, view in {**self.views, **self.indices}.items()}
         outputs = [(data.address, scales.address if scales else 0) for data, scales in self.outputs]
         return self.launch.parameters({**addresses, "record": record}, outputs)
@@ -239,7 +239,7 @@ def scaled_work(
 ) -> ScaledWork:
     """Plan a copy that computes, between existing memory.
 
-    The arguments are those of `copy`. gain: the reciprocal of the outputs' tensor scale, if the variant of the format
+    For the arguments, see `copy`. gain: the reciprocal of the outputs' tensor scale, if the variant of the format
     uses a number other than 1 / tensor scale.
 
     Raises:

@@ -1,7 +1,7 @@
 """The plan of a copy that computes: a cast, a format on either side, rows by an index.
 
     sides      source and outputs as matrices: lines of contiguous elements, with a pitch between lines
-    kernel     rows: no output is transposed, and its blocks lie in one row
+    kernel     rows: no output is transposed, and each block is within one row
                whole: a block is a whole row
                tile: all other copies, 128 x 128 elements at a time
     launch     the kernel, its grid, and its parameters without addresses
@@ -392,7 +392,7 @@ def _launch(
     masked = index.masked if index else 0
     head = (
         *(source.pitch, 0, *shape, source.lines, outputs[0].lines, across, *magic(across), masked),
-        *(1.0 if source.total is None else float(source.total), 0, 0, 0),
+        *(1.0 if source.total is None else float(source.total), down, 0, 0),
     )
     packed = tuple(_output(o, s, source.by_columns) for o, s in zip(outputs, scales, strict=True))
     size = _size(source, outputs, scales, shape)
@@ -455,7 +455,7 @@ def _rows(
         index_bytes=index.width,
         scaled_source=scaled_source[0] if scaled_source else None,
     )
-    why = "blocks lie in rows, and no output is transposed"
+    why = "each block is within a row, and no output is transposed"
     digits = scaled_source[1] if scaled_source else None
     return _launch("rows", kernel, grid, source, outputs, scales, shape, why, index, digits)
 

@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 class IndexRecord:
-    """Device memory in which a kernel records the position of the first out-of-range index.
+    """Device memory where a kernel records the position of the first out-of-range index.
 
     The 64-bit record is the minimum of position << 32 | entry. All ones mean that each entry was a row number or -1.
     """
@@ -154,7 +154,7 @@ def _with_indices(work: ScaledWork, device: Device) -> tuple[ScaledWork, list[De
 
 
 def _moved(view: ArrayView, device: Device, content: bool) -> tuple[ArrayView, DeviceBuffer]:
-    """A view of the same array on the device; its address keeps its alignment."""
+    """A view of the same array on the device; the alignment of its address does not change."""
     low, high = view.extent()
     offset = low % PLACE_UNIT
     buffer = DeviceBuffer(device, offset + high - low)

@@ -1,6 +1,6 @@
 """The rows of known messages, and the functions that find them in text.
 
-The TOML files beside this module contain the rows. A row has the pattern of a message (`pattern`), the program that
+The TOML files next to this module contain the rows. A row has the pattern of a message (`pattern`), the program that
 prints it, its rule, its meaning (`text`) and a change that works (`change`). If the change needs arithmetic,
 `calculator` names the function of `calculators.py` that computes it. `note` names a function that compares the numbers.
 """
@@ -30,7 +30,7 @@ class Row:
 
     Attributes:
         pattern: a regular expression; a blank stands for any white space, because compilers and logs wrap lines.
-        messages: whole messages, as an alternative to a pattern; `*` stands for any text.
+        messages: whole messages, as an alternative to a pattern; `*` matches any text.
         program: the program that prints it; empty if the text around the message identifies the program.
         rule: the id of a rule of tensor maps, or another name.
         text, change: the meaning, and a change that works; `{0}` stands for the first group of the pattern.

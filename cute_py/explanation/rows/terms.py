@@ -86,7 +86,7 @@ def key(text: str) -> str:
 
 
 def spellings(text: str) -> list[str]:
-    """The keys under which a term may be listed: its own, those of its singular, and those of its synonyms.
+    """The possible keys of a term in a list: its own key, and the keys of its singular and of its synonyms.
 
     >>> spellings("Bank conflicts"), spellings("OOB")
     (['bankconflicts', 'bankconflict'], ['oob', 'outofbounds'])

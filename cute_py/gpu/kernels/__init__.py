@@ -1,1 +1,1 @@
-"""The kernels, as CUDA C++ sources in which sizes are compile-time constants."""
+"""The kernels, as CUDA C++ sources with sizes as compile-time constants."""

@@ -1,4 +1,4 @@
-"""The one-shot copy kernel: a grid of blocks, each of which moves a few tiles and ends.
+"""The one-shot copy kernel: a grid of blocks; each block moves a few tiles and ends.
 
 The hardware starts blocks in order, so the GPU accesses a narrow range of addresses at any time, and all SMs finish at
 about the same time. This kernel is faster than the ring below about 128 MiB, because it starts faster. A single thread

@@ -10,7 +10,7 @@ the factor is a power of two and the elements are bfloat16, their products are e
 processes two elements (`nibbles_of_pairs`).
 
 e2m3 and e3m2 have no conversion before sm_100 either. A code of e2m3 has the bits of the code of e4m3 for the value
-times 2^-6, and a code of e3m2 those of e5m2 for the value times 2^-12, apart from the position of the sign.
+times 2^-6, and a code of e3m2 has the bits of e5m2 for the value times 2^-12, apart from the position of the sign.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ struct Scaled {
   i64 pitch, target_pitch;
   u32 m, k, source_rows, target_rows, across, magic, shift, masked;
   float total;
-  u32 spare[3];
+  u32 down, spare[2];
   u32 steps[2 * STEPS];
   Output out[OUTPUTS];
 };
@@ -459,7 +459,7 @@ def computing_kernel(
     name: str, body: str, source: str, outputs: Sequence[OutputKind], constants: dict[str, int], shared: int = 0,
     into: OutputKind | None = None,
 ) -> KernelSource:  # fmt: skip
-    """Make a kernel from a body, the arithmetic functions, the constants of the outputs, and further constants."""
+    """Make a kernel from a body, the arithmetic functions, the constants of the outputs, and other constants."""
     names = "".join(kind.text(f"O{i}") for i, kind in enumerate(outputs))
     names += (into or OutputKind(source)).text("In")
     first = {"SOURCE": KINDS[source], "OUTPUTS": len(outputs), "STEPS": STEPS, "TILE_SIZE": TILE, **constants}
@@ -505,7 +505,7 @@ def scaled_rows(
 def scaled_whole(
     source: str, outputs: Sequence[OutputKind], *, threads: int, pieces: int, aligned: bool
 ) -> KernelSource:
-    """Make the kernel `scaled_whole`, in which a CTA processes a whole row, with `pieces` times 8 elements per
+    """Make the kernel `scaled_whole`, where a CTA processes a whole row, with `pieces` times 8 elements per
     thread."""
     calls = "\n  ".join(f"write_whole<O{i}>(held, p, p.out[{i}], peak, row);" for i in range(len(outputs)))
     constants = {"THREADS": threads, "PIECES": pieces, "ALIGNED": int(aligned), "INDEX_BYTES": 8}

@@ -25,7 +25,7 @@ STEPS: Final = 8
 
 HEAD: Final = struct.Struct("<5Qqq8If3I")
 """Format of source, its scales, rows, into_rows, record; pitch, spare; m, k, rows of the source, rows of the
-destination, tiles across, magic, shift, masked element; total; spare."""
+destination, tiles across, magic, shift, masked element; total; tiles down; spare."""
 OUTPUT: Final = struct.Struct(f"<2Qq6I{2 * STEPS}I6f2I")
 """Format of data, scales, pitch; lines, along, rows and columns of scales, fill, spare; steps; totals."""
 INPUT_STEPS: Final = struct.Struct(f"<{2 * STEPS}I")
@@ -46,8 +46,8 @@ class OutputKind:
     kind: kind of its elements. block: rows and columns of a block; 0 for all. rule: a key of `RULES`. scale_bytes:
     bytes of a stored scale. power: whether a scale is a ue8m0. words: whether the scales of four adjacent blocks along
     the block's axis are four adjacent bytes. split: whether lines that are 32 apart have adjacent scales. vector:
-    whether lines begin at multiples of 16 bytes. rows, columns: sizes of the digits of a row and of a column, from
-    which the kernel computes the index of a scale.
+    whether lines begin at multiples of 16 bytes. rows, columns: sizes of the digits of a row and of a column; the
+    kernel computes the index of a scale from them.
     """
 
     kind: str

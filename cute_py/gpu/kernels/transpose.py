@@ -10,10 +10,11 @@ threads of a phase process blocks along a diagonal, so that their 16-byte chunks
 for both reads and writes.
 
 Rows of a box have 128 bytes. A tile of two boxes moves its left half first and its right half later, and therefore
-accesses every row of memory twice. `paired` maps have an additional mode: whole rows then move at once with the same
-swizzle, and the lines of a row are adjacent in shared memory (2 % faster for 2-byte elements; measured on NVIDIA H200).
+accesses every row of memory twice. `paired` maps have an additional mode: whole rows then move in one instruction with
+the same swizzle, and the lines of a row are adjacent in shared memory (2 % faster for 2-byte elements; measured on
+NVIDIA H200).
 
-Blocks take the tiles along the rows of the destination, so that they write in the order in which they start. Large
+Blocks take the tiles along the rows of the destination, so that they write in their starting order. Large
 tensors are copied 6 % faster in this order.
 """
 
@@ -212,10 +213,10 @@ def copy_transposed(
         rows, columns: size of one source matrix, in elements; columns are contiguous in the source.
         element_bytes: 1, 2, 4 or 8.
         batches: number of matrices; with more than one, maps have rank 3.
-        tile: rows and columns of a source tile, in elements; by default those of `TILES`.
+        tile: rows and columns of a source tile, in elements; by default from `TILES`.
         band: number of tile columns that are walked together: tiles run across a band first, then down.
         paired: whether the maps have an additional mode, (128-byte lines, lines of a row, rows), so that a row of a
-            tile moves at once; rows and columns must then be multiples of a line.
+            tile moves in one instruction; rows and columns must then be multiples of a line.
         in_place: overwrite the tile with the transposed tile, through registers (2-byte elements).
         pad_shared: additional shared memory in bytes, so that fewer blocks fit on an SM.
         stay: number of persistent blocks, which take the tiles in turn; None for one tile per block.

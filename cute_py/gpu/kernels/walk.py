@@ -2,7 +2,7 @@
 
 A walk covers a tensor with tiles: mode i is divided into `counts[i]` tiles of `steps[i]` elements. Tile indices count
 the modes in `order`, whose first mode changes fastest. The order affects the speed of a copy: CTAs should touch memory
-in the order in which they start.
+in their starting order.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class TileWalk:
         return tuple(found)
 
     def coordinates(self, tile: int) -> tuple[int, ...]:
-        """Return the coordinates of one tile, equal to those of the expressions."""
+        """Return the coordinates of one tile, equal to the values of the expressions."""
         found = [0] * len(self.counts)
         for mode in self.order:
             tile, index = divmod(tile, self.counts[mode])

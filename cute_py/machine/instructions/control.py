@@ -28,7 +28,7 @@ Gone = list[tuple[int, Frame]]
 
 
 def build_branch(site: Site) -> Turn:
-    """bra, with or without `.uni`: all threads, or those whose predicate is true, jump."""
+    """bra, with or without `.uni`: all threads, or all threads whose predicate is true, jump."""
     site.flag("uni")
     site.finish(1)
     target = site.code.entry_of[site.function] + site.one.targets[0]
@@ -198,7 +198,7 @@ def _waiting(site: Site, frame: Frame, key: tuple[int, int], bar: _Bar, red: tup
     def what() -> str:
         start = key[0] * m.cta_threads
         expected = bar.expected or int(np.count_nonzero(m.live[start : start + m.cta_threads]))
-        return f"barrier {key[1]}, at which {bar.arrived} of {expected} threads have arrived"
+        return f"barrier {key[1]}, where {bar.arrived} of {expected} threads have arrived"
 
     return Waiting(frame, site.number + 1, site.number, ready, what, on=BarWait(*key))
 
@@ -216,7 +216,7 @@ def _all_here(f: Frame) -> bool:
 
 
 def _cluster_state(m: Host) -> tuple[Array, Array, Array]:
-    """The completed rounds and the arrivals of each cluster, and the round in which each thread arrived."""
+    """The completed rounds and the arrivals of each cluster, and the round of each thread's arrival."""
     if "clusters" not in m.state:
         count = m.ctas // m.cluster_size
         m.state["clusters"] = (np.zeros(count, np.int64), np.zeros(count, np.int64), np.full(m.count, -1, np.int64))
@@ -276,7 +276,7 @@ def _build_cluster(site: Site) -> Turn:
 
         def what() -> str:
             cluster = int(f.ctas[0]) // m.cluster_size
-            return f"the barrier of its cluster, at which {int(arrived[cluster])} threads have arrived"
+            return f"the barrier of its cluster, where {int(arrived[cluster])} threads have arrived"
 
         rest = f if not over.any() else f.subset(~over)
         m.wait(Waiting(rest, after, site.number, ready, what, on=ClusterWait()))

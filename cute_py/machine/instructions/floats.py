@@ -4,7 +4,8 @@ numpy computes sums and products of float32 and float64, rounded to nearest. Oth
 that rounds like the exact result, and are then rounded once:
 
     fma of float32, float16, bfloat16   the product is exact in float64; its sum with c is rounded to odd (the last bit
-                                        is set if bits were lost), so the last rounding is that of the exact sum
+                                        is set if bits were lost), so the last rounding equals the rounding of the exact
+                                        sum
     directed roundings                  the same
 
 A NaN result is 0x7FFFFFFF as float32, 0x7FFF as a half. Approximations (ex2, lg2, rcp, rsqrt, sqrt, div, sin, cos,
@@ -64,8 +65,8 @@ def canonical(value: Any) -> Any:
 def with_nan(found: Any, *operands: Any) -> Array:
     """Replace NaNs in float64 results by the quieted NaN of an operand, with its sign; later operands take precedence.
 
-    A sum or product takes the NaN of its second operand before that of its first. A fused operation prefers b, then c,
-    then a. A quotient prefers the dividend. An invalid operation, such as infinity minus infinity, gives
+    A sum or product takes the NaN of its second operand before the NaN of its first. A fused operation prefers b, then
+    c, then a. A quotient prefers the dividend. An invalid operation, such as infinity minus infinity, gives
     0xFFF8000000000000. Source: measured on NVIDIA H200.
     """
     result = np.array(found, np.float64)

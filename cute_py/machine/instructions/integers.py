@@ -425,7 +425,7 @@ def build_lop3(site: Site) -> Run:
 
 
 def _lop3_results(site: Site, operation: str) -> tuple[Writer, Writer, Reader]:
-    """Return writers for `d` and `p` of the operand `d|p`, and a reader of the predicate with which p is combined."""
+    """Return writers for `d` and `p` of the operand `d|p`, and a reader of the predicate that p is combined with."""
     if not operation:
         return site.writer(0, "b32"), lambda f, value: None, lambda f: np.bool_(False)
     one = site.operand(0)

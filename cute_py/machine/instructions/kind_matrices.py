@@ -7,8 +7,8 @@
 
 With K = 32, each element occupies a byte: a 6-bit element is in bits 0 to 5, a 4-bit element in bits 2 to 5. With K =
 64, two elements share a byte. In the operand list, a selector {b, t} follows the register of the scale factors. The
-factors of row r of A are in this register of lane 4 (r % 8) + 2 t + r // 8, from byte b on. The factors of column n of
-B are in lane 4 n + t.
+factors of row r of A are in this register of lane 4 (r % 8) + 2 t + r // 8, starting at byte b. The factors of column n
+of B are in lane 4 n + t.
 Source: PTX ISA 9.0, 9.7.14.3 block scaling for mma.sync, 9.7.14.5 fragments; cute/atom/mma_traits_sm120.hpp. No GPU
 with these instructions was available: the machine sums in the order that was measured for float16 on an H200.
 """

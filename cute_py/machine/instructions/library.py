@@ -96,7 +96,7 @@ def build_free(site: Site, arguments: tuple[str, ...]) -> Run:
         heap = _heap(f.m)
         for place, address in enumerate(_load_u64(f, given(f)).tolist()):
             if address and not heap.give_back(address):
-                text = f"{f.m.thread_text(f.threads[place])} frees {address:#x}, which malloc did not give"
+                text = f"{f.m.thread_text(f.threads[place])} frees {address:#x}, which malloc did not return"
                 raise site.fault("out of bounds", text, f, "state spaces, global state space", address=address)
 
     return run

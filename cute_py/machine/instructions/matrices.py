@@ -1,4 +1,4 @@
-"""Matrix instructions: mma, wgmma and its groups, ldmatrix, stmatrix, movmatrix; all warps of a frame at once.
+"""Matrix instructions: mma, wgmma and its groups, ldmatrix, stmatrix, movmatrix; for all warps of a frame together.
 
 A wgmma runs as an agent: under the lazy schedule, it reads its operands and writes its sums when a thread waits for its
 group.

@@ -132,7 +132,7 @@ def arrive_at(
     while left:
         now = min(left, barrier.pending)
         if now < 1:
-            waits = f"all {barrier.arrive_count} arrivals have come, and {barrier.tx_count} bytes are missing"
+            waits = f"all {barrier.arrive_count} arrivals were made, and {barrier.tx_count} bytes are missing"
             text = f"{f.text()} arrives once too often at the {barrier.name} in phase {barrier.phase}: {waits}"
             facts = {"barrier": barrier.name, "phase": barrier.phase}
             raise site.fault("too many arrivals", text, f, "mbarrier.arrive", **facts)

@@ -1,4 +1,4 @@
-"""Further atomic operations: asynchronous reductions in the shared memory of a cluster, and exchanges of 128 bits.
+"""More atomic operations: asynchronous reductions in the shared memory of a cluster, and exchanges of 128 bits.
 
 Source: PTX ISA 9.0, red.async; atom, .b128.
 """

@@ -144,7 +144,7 @@ def _product(site: Site, mma: _Mma, f: Frame) -> Product:
     descriptor = InstructionDescriptor(_one(mma.descriptor, f), mma.kind)
     found = descriptor.check(mma.group, weights=mma.weights)
     if descriptor.sparse != mma.sparse:
-        said = "says that A is sparse" if descriptor.sparse else "says that A is dense"
+        said = "states that A is sparse" if descriptor.sparse else "states that A is dense"
         text = f"{f.text()}: instruction descriptor {descriptor} {said}, but {site.one.opcode} requires the opposite"
         raise site.fault("instruction descriptor", text, f, "tcgen05 instruction descriptor")
     if found:

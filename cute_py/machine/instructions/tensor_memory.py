@@ -1,8 +1,8 @@
 """tcgen05: allocations, loads, stores and copies of tensor memory; commits, waits and fences.
 
-A load writes its registers at once, because the compiler tracks registers. Under the lazy schedule a store completes at
-its wait::st. Copies and matrix products are agents (`tensor_memory/in_flight`). Fences have no effect here, because the
-machine runs one instruction after another; `tensor_memory/fences` checks that they are used.
+A load writes its registers immediately, because the compiler tracks registers. Under the lazy schedule a store
+completes at its wait::st. Copies and matrix products are agents (`tensor_memory/in_flight`). Fences have no effect
+here, because the machine runs one instruction after another; `tensor_memory/fences` checks that they are used.
 Source: PTX ISA 9.0, tcgen05 instructions. None of this was run on a device.
 """
 

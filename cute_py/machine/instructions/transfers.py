@@ -335,10 +335,10 @@ def _map_reader(site: Site, place: int) -> Callable[[Frame], MapLike]:
         where = int(read(f)[0])
         found = host_place(f.m, int(f.ctas[0]), where)
         if found is None or found[1] + MAP_BYTES > len(found[0]):
-            text = f"{f.text()}: {f.m.address_text(where)} does not hold a tensor map"
+            text = f"{f.text()}: {f.m.address_text(where)} does not contain a tensor map"
             raise site.fault("out of bounds", text, f, "cp.async.bulk.tensor", address=where)
         if where % 64:
-            text = f"{f.text()}: a tensor map lies at {f.m.address_text(where)}; must be at a multiple of 64 bytes"
+            text = f"{f.text()}: a tensor map is at {f.m.address_text(where)}; must be at a multiple of 64 bytes"
             raise site.fault("misaligned", text, f, "tensor map", address=where)
         f.m.observer.map_read(f, site, *found)
         raw = found[0][found[1] : found[1] + MAP_BYTES].tobytes()

@@ -1,9 +1,9 @@
-"""Check that the descriptor of a wgmma or tcgen05.mma operand reads a tile in the layout in which the tile was written.
+"""Check that the descriptor of a wgmma or tcgen05.mma operand reads a tile in the layout that it was written in.
 
 If a tensor copy wrote the tile, the tile has the swizzle of the tensor map, and the descriptor must name the same
 swizzle. If threads wrote the tile with cp.async, no instruction names a swizzle, but the global-memory address of each
-16-byte unit is known. The descriptor is then wrong if its rows are not rows of global memory, but those of a descriptor
-with another swizzle are.
+16-byte unit is known. The descriptor is then wrong if its rows are not rows of global memory, but the rows of a
+descriptor with another swizzle would be.
 
 With a swizzle of W bytes, the pattern repeats every 8 W bytes, counted from the start of the tile. A start address in
 any row of the pattern except the first needs a base offset. If products never read some units of a tile, the start
@@ -136,7 +136,7 @@ class OperandTiles(OncePerInstruction):
             self.scales.forget(cta, region[1], region[2])
 
     def _tiles_of(self, span: Touched) -> list[WrittenTile | None]:
-        """The tiles that contain the 16-byte units of a span; None stands for units that no tensor copy wrote."""
+        """The tiles that contain the 16-byte units of a span; None represents units that no tensor copy wrote."""
         units = np.asarray(span.offsets) // UNIT_BYTES
         return [self.tiles[number] for number in distinct(self.owner[units]).tolist()]
 
@@ -239,7 +239,7 @@ class OperandTiles(OncePerInstruction):
         for tile in tiles:
             if operand.element in _OTHER_TYPES.get(tile.data_type, ()):
                 text = (
-                    f"{f.text()}: the instruction descriptor says that {operand.name} is {operand.element}; "
+                    f"{f.text()}: the instruction descriptor states that {operand.name} is {operand.element}; "
                     f"{self._where(tile.at)} wrote the tile through a tensor map of {tile.data_type}"
                 )
                 facts = {"element": operand.element, "written with": tile.data_type, "written at": self._line(tile.at)}
@@ -358,8 +358,8 @@ class _CopiedUnits:
             self.tile[units] = 0
 
     def in_part(self) -> list[tuple[int, int, int]]:
-        """The instruction, the bytes read and all bytes of each tile of which products read a part, and nothing reads
-        the rest."""
+        """The instruction, the bytes read and all bytes of each tile that products read only in part and nothing else
+        reads."""
         self.end(np.arange(len(self.tile)))
         if not self.ended:
             return []

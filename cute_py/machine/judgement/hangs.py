@@ -56,11 +56,11 @@ class Stuck:
     facts: dict[str, Any] = field(default_factory=dict)
     missed: list[int] = field(default_factory=list)
     fresh: bool = False
-    """The first phase of a barrier at which nobody has arrived yet."""
+    """The first phase of a barrier that has no arrival yet."""
 
 
 class Whereabouts:
-    """The wait at which each thread is, or whether the thread has exited."""
+    """The wait where each thread is, or whether the thread has exited."""
 
     def __init__(self, m: Host) -> None:
         self.m = m
@@ -183,7 +183,7 @@ def _first_waits(stuck: list[Stuck]) -> int:
 
 
 def _merged(stuck: list[Stuck]) -> list[tuple[Stuck, int]]:
-    """Return one wait for each cause and key, and the number of further waits like it."""
+    """Return one wait for each cause and key, and the number of other waits like it."""
     counts: dict[Any, int] = {}
     first: dict[Any, Stuck] = {}
     for one in stuck:
@@ -276,7 +276,7 @@ def _wrong_phase(ledger: Ledger, life: Life, made: Stuck, threads: Array, parity
         if early is None:
             made.cause = "completed too often"
             made.text += (
-                f"each round brings more arrivals or bytes than one phase needs "
+                f"each round has more arrivals or bytes than one phase needs "
                 f"({counted(barrier.arrive_count, 'arrival')}, {ledger.where(life.at)})"
             )
         else:
@@ -318,10 +318,10 @@ def _bytes(ledger: Ledger, life: Life, made: Stuck) -> None:
     made.rank = ROOT
     expects = phase.expects if phase.number == barrier.phase else []
     brought = phase.brought if phase.number == barrier.phase else []
-    made.facts |= {"expected at": ledger.lines(expects), "brought at": ledger.lines(brought)}
+    made.facts |= {"expected at": ledger.lines(expects), "delivered at": ledger.lines(brought)}
     made.text += f": {ledger.sums(expects, 'expects')}"
     if brought:
-        made.text += f", {ledger.sums(brought, 'brought')}"
+        made.text += f", {ledger.sums(brought, 'delivered')}"
     if barrier.tx_count < 0:
         _offer(ledger, made, expects, barrier.arrived_bytes)
         made.text += f"; {-barrier.tx_count} bytes too many, so the phase can't complete"
@@ -330,11 +330,11 @@ def _bytes(ledger: Ledger, life: Life, made: Stuck) -> None:
     _offer(ledger, made, expects, barrier.arrived_bytes)
     own = {one.at for one in brought}
     others = {at: size for at, size in life.sizes.items() if at not in own}
-    made.text += f"; no copy under way brings the {barrier.tx_count} missing bytes"
+    made.text += f"; no copy in flight delivers the {barrier.tx_count} missing bytes"
     if others:
-        said = ", ".join(f"{ledger.where(at)} brought {size}" for at, size in list(others.items())[:MAX_SHOWN])
+        said = ", ".join(f"{ledger.where(at)} delivered {size}" for at, size in list(others.items())[:MAX_SHOWN])
         made.text += f"; in other phases {said}"
-        made.facts["could have brought"] = [ledger.line(at) for at in others]
+        made.facts["could have delivered"] = [ledger.line(at) for at in others]
         made.missed = sorted({t for at in others for t in life.bringing[at]})
 
 
@@ -393,7 +393,7 @@ def _arrivals(m: Host, ledger: Ledger, life: Life, made: Stuck, where: Whereabou
             made.cause = "parity"
             made.text += (
                 f"; the first wait of these threads for the {ledger.name(sibling)}, which has the same count, was for "
-                "parity 1 and passed at once"
+                "parity 1 and passed immediately"
             )
 
 
@@ -512,7 +512,7 @@ def _cluster(m: Host, one: Any, where: Whereabouts) -> Stuck:
     missed = [int(t) for t in live.tolist() if own[t] < rounds[cluster]]
     ctas = sorted({t // m.cta_threads - cluster * m.cluster_size for t in missed})
     text = (
-        f"{_waiting(m, one.frame.threads)} for the barrier of the cluster, at which {int(arrived[cluster])} of "
+        f"{_waiting(m, one.frame.threads)} for the barrier of the cluster, where {int(arrived[cluster])} of "
         f"{len(live)} threads have arrived; missing in CTAs of rank {', '.join(map(str, ctas))}: {where.text(missed)}"
     )
     facts = {"missing CTAs": ctas, "missing threads": where.text(missed)}

@@ -30,7 +30,7 @@ def judges(code: Code, *, first: bool = True, beside: Sequence[Observer] = ()) -
     """Combine all judges into one observer, for one run under one schedule.
 
     first: whether this is the first run of a launch. Only the first run judges races and descriptors, because the
-    result holds for all schedules. beside: further observers, which do not judge.
+    result holds for all schedules. beside: other observers, which do not judge.
     """
     found = [*beside, *(make(code) for make in JUDGES)]
     if first:

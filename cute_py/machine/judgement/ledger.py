@@ -1,9 +1,9 @@
 """The history of each mbarrier: its initialisation, and the arrivals, expected bytes and received bytes of each phase.
 
 A `Life` is the history of a barrier from its init to its inval. Arrivals, expected bytes and bytes that land are
-entries of its current phase. An event that breaks a rule becomes a finding at once. Two rules are judged at the end of
-a run: bytes that are left over, and waits that passed before the bytes of the first phase had landed. `hangs.py` uses
-the lives to find the missing threads.
+entries of its current phase. An event that breaks a rule becomes a finding immediately. Two rules are judged at the end
+of a run: bytes that are left over, and waits that passed before the bytes of the first phase had landed. `hangs.py`
+uses the lives to find the missing threads.
 
 Source: PTX ISA 9.0, mbarrier: phases, tx-count, mbarrier.init, mbarrier.inval, mbarrier.test_wait.
 """
@@ -62,7 +62,7 @@ class PhaseRecord:
 
 @dataclass(slots=True)
 class Life:
-    """The history of a barrier from its init on.
+    """The history of a barrier since its init.
 
     place: offset in the shared memory of all CTAs. at, thread: index of the init instruction, and its thread. ended:
     index of the inval instruction, or None. arriving, bringing: for the index of each instruction that arrives or
@@ -84,7 +84,7 @@ class Life:
     sizes: dict[int, int] = field(default_factory=dict)
     """Number of a copy -> bytes that it brought last."""
     flights: dict[int, deque[tuple[list[int], int]]] = field(default_factory=lambda: defaultdict(deque))
-    """Number of a copy that has not landed -> (threads, phase in which it was issued)."""
+    """Number of a copy that has not landed -> (threads, phase when it was issued)."""
     empty_waits: list[tuple[int, Array]] = field(default_factory=list)
     """(number of the wait, threads) for each wait that passed before phase 0 was over."""
     repeated: dict[int, tuple[int, int, int]] = field(default_factory=dict)
@@ -122,9 +122,9 @@ class Ledger(Observer):
         self._said: set[tuple[Any, ...]] = set()
         self._timed_out = False
         self._acted: Array
-        """(threads,): the number of the last event at which a thread arrived, or expected bytes."""
+        """(threads,): the number of the last event where each thread arrived, or expected bytes."""
         self._seen: dict[int, Array] = {}
-        """Place -> (threads of the cluster,): the number of the last event at which a thread passed a wait there."""
+        """Place -> (threads of the cluster,): the number of the last event where each thread passed a wait there."""
         self._events = 0
 
     def findings(self) -> list[Diagnostic]:
@@ -191,7 +191,7 @@ class Ledger(Observer):
         m.state["ledger"] = self
 
     def time_passes(self, m: Host) -> None:
-        """Ignore repeated waits from now on, because loops that time out repeat waits without a wrong parity."""
+        """Ignore repeated waits after this call, because loops that time out repeat waits without a wrong parity."""
         self._timed_out = True
 
     def initialised(self, f: Frame, site: Site, place: int, count: int) -> None:
@@ -338,7 +338,7 @@ class Ledger(Observer):
     # ---- rules -------------------------------------------------------------------------------------------------------
 
     def _early(self, life: Life, issued: int, nbytes: int, at: int, who: list[int]) -> None:
-        """Report bytes that are counted in a later phase than the one in which their copy was issued."""
+        """Report bytes that are counted in a later phase than the phase when their copy was issued."""
         old = life.phase(issued)
         said = "" if old is None else f" ({self.sums(old.expects, 'expects')})"
         text = (
@@ -365,7 +365,7 @@ class Ledger(Observer):
         text = self._bytes_text(life, [phase])
         facts: dict[str, Any] = {
             "phase": barrier.phase, "expected": barrier.expected, "bytes": total, "cause": "transaction bytes",
-            "expected at": self.lines(phase.expects), "brought at": self.lines(phase.brought),
+            "expected at": self.lines(phase.expects), "delivered at": self.lines(phase.brought),
         }  # fmt: skip
         change = self.expectation(phase.expects, total)
         facts |= {} if change is None else {"change": change}
@@ -378,7 +378,7 @@ class Ledger(Observer):
         totals = [sum(one.amount for one in lines) for lines in (expects, brought)]
         text = bytes_text(f"the {self.name(life.place)}", totals[0], len(brought), totals[1], phases[0].number)
         sums = [self.sums(expects, "expects")] if expects else []
-        return f"{text}: {'; '.join([*sums, self.sums(brought, 'brought')])}"
+        return f"{text}: {'; '.join([*sums, self.sums(brought, 'delivered')])}"
 
     def _stale(self, life: Life, threads: Array, at: int, parity: int) -> None:
         """Report a wait that passes for an already seen phase after its threads have arrived in the next phase."""
@@ -406,7 +406,7 @@ class Ledger(Observer):
                 self._left_over(life)
 
     def _vain(self, life: Life) -> None:
-        """Report waits that passed for an old phase, if the thread never waits for the next phase, at which others
+        """Report waits that passed for an old phase, if the thread never waits for the next phase, where others
         arrived.
         """
         for thread, (at, phase, parity) in life.repeated.items():
@@ -416,9 +416,8 @@ class Ledger(Observer):
                 old = f"phase {phase}, which it saw complete before," if phase >= 0 else "the phase before the first"
                 text = (
                     f"{self.m.thread_text(thread)} waits for parity {parity} of the {self.name(life.place)} and "
-                    f"passes, because {old} has that parity; it never waits for phase {phase + 1}, at which others "
-                    f"arrive "
-                    f"({self.where(others[0].at)})"
+                    f"passes, because {old} has that parity; it never waits for phase {phase + 1}, where others "
+                    f"arrive ({self.where(others[0].at)})"
                 )
                 facts: dict[str, Any] = {"phase": phase + 1, "parity": parity, "cause": "parity"}
                 self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", [thread], "warning", **facts)
@@ -432,8 +431,8 @@ class Ledger(Observer):
         at, threads = life.empty_waits[0]
         text = (
             f"{self.m.threads_text(threads)} wait for parity 1 of the {self.name(life.place)} in its first phase and "
-            f"pass at once, because the phase before the first counts as complete; the bytes that the barrier counts "
-            f"may not have landed"
+            f"pass immediately, because the phase before the first counts as complete; the bytes that the barrier "
+            f"counts may not have landed"
         )
         facts: dict[str, Any] = {"phase": 0, "parity": 1, "cause": "parity"}
         self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", threads.tolist(), **facts)
@@ -451,7 +450,7 @@ class Ledger(Observer):
             text = self._bytes_text(life, [phase] if before is None or not expects else [before, phase])
             if expects:
                 text += f"; {-left} of these bytes count in phase {barrier.phase}"
-            facts |= {"expected at": self.lines(expects), "brought at": self.lines(phase.brought)}
+            facts |= {"expected at": self.lines(expects), "delivered at": self.lines(phase.brought)}
             change = self.expectation(expects, sum(one.amount for one in expects) - left)
             facts |= {} if change is None else {"change": change}
             last = phase.brought[-1]
@@ -459,9 +458,9 @@ class Ledger(Observer):
         elif left > 0 and phase.expects and not life.under_way:
             text = (
                 f"phase {barrier.phase} of the {self.name(life.place)} expects {barrier.expected} bytes "
-                f"({self.sums(phase.expects, 'expects')}), and no copy brings {left} of them; no thread waits for the "
-                f"phase"
+                f"({self.sums(phase.expects, 'expects')}), and no copy delivers {left} of them; no thread waits for "
+                f"the phase"
             )
-            facts |= {"expected at": self.lines(phase.expects), "brought at": self.lines(phase.brought)}
+            facts |= {"expected at": self.lines(phase.expects), "delivered at": self.lines(phase.brought)}
             last = phase.expects[-1]
             self.say("expected bytes are missing", last.at, text, life, "mbarrier: tx-count", last.threads, **facts)

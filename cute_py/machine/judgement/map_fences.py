@@ -1,8 +1,8 @@
 """Check that each change of a tensor map is released, and that it is acquired before a copy reads the map.
 
-The rules are those of `cute_py.tma.emulator.tensormap_proxy`, applied between CTAs: a fence of any thread counts for
-its whole CTA. This judge sees the changes of tensormap.replace and tensormap.cp_fenceproxy in global memory, but not
-ordinary stores to a map. Other judges check the synchronisation of the two CTAs.
+The rules are the same as in `cute_py.tma.emulator.tensormap_proxy`, applied between CTAs: a fence of any thread counts
+for its whole CTA. This judge sees the changes of tensormap.replace and tensormap.cp_fenceproxy in global memory, but
+not ordinary stores to a map. Other judges check the synchronisation of the two CTAs.
 Source: PTX ISA 9.0, membar/fence, fence.proxy.tensormap; tensormap.cp_fenceproxy.
 """
 
@@ -41,7 +41,7 @@ class MapFences(Observer):
         self._places: dict[tuple[int, int], tuple[int, Site]] = {}
         """(array, place) of a map -> number of the map, which serves as its address, and the last change."""
         self._unreleased: set[tuple[Agent, str]] = set()
-        """CTA that has changed a map -> scopes in which it has not released the change."""
+        """CTA that has changed a map -> scopes where it has not released the change."""
         self._found: dict[tuple[int, int], Diagnostic] = {}
 
     def began(self, m: Host) -> None:

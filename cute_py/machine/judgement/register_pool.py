@@ -103,7 +103,7 @@ class RegisterPool(OncePerInstruction):
             self._say(site.number, "register count", text, facts)
 
     def ended(self, m: Host, failed: bool) -> None:
-        """Report a pool with too few registers, for which setmaxnreg.inc would wait forever."""
+        """Report a pool with too few registers, so that setmaxnreg.inc would wait forever."""
         for cta, (site, f, count, _) in self.debts.items():
             missing = -int(self.free[cta])
             if missing <= 0:

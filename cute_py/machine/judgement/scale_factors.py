@@ -116,7 +116,7 @@ class ScaleFactors:
             if sfa is None or sfb is None:
                 continue
             if len(mine) < 2 or any(len(one.tiles) == 0 for one in mine.values()):
-                self._leave_out(site, "an operand that no tensor copy brought")
+                self._leave_out(site, "an operand that no tensor copy wrote")
                 continue
             one = _Scaled(mine["A"].tiles[0], sfa, mine["B"].tiles[0], sfb)
             majors = (mine["A"].operand.major, mine["B"].operand.major)
@@ -145,7 +145,7 @@ class ScaleFactors:
             self._say(site.number, RULE, text, {"cause": "sums", "column": column, "threads": f.text()}, source=_ISA)
             return None
         if (held == 0).any():
-            self._leave_out(site, f"scale factors of {operand} that no tcgen05.cp from one tensor map brought")
+            self._leave_out(site, f"scale factors of {operand} that no tcgen05.cp from one tensor map wrote")
             return None
         tiles: list[WrittenTile] = [self._tiles[number - 1] for number in np.unique(held).tolist()]
         other = next((tile for tile in tiles if tile.map_key != tiles[0].map_key), None)

@@ -58,7 +58,7 @@ def quoted(one: Diagnostic, texts: Mapping[int, str], sources: Mapping[int, str]
     for name, value in one.facts.items():
         if name in ("line", "source_line"):
             continue
-        if name.endswith((" at", "line", "come from", "run", "brought")):
+        if name.endswith((" at", "line", "come from", "run", "delivered")):
             for number in value if isinstance(value, (list, tuple)) else [value]:
                 if isinstance(number, int) and number in texts:
                     marks.setdefault(number, _ROLES.get(name, name))

@@ -1,7 +1,7 @@
 """Timeline of one CTA: the actions of its warps, the phases of its barriers, and the copies and products in flight.
 
-Time is not measured in cycles, but in steps: a step is a stretch of instructions, and steps are counted in the order in
-which they ran. A column stands for several steps of the CTA.
+Time is not measured in cycles, but in steps: a step is a stretch of instructions, and steps are counted in the order of
+execution. A column represents several steps of the CTA.
 """
 
 from __future__ import annotations

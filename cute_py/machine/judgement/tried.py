@@ -50,7 +50,7 @@ MAX_RUNS: Final = 4
 """Maximum number of runs that try changes for the findings of a launch."""
 
 CLEARED: Final = "clears all errors"
-"""Fact of one of several findings: its change alone clears all errors of the run."""
+"""Fact of one of several findings: its change is enough to clear all errors of the run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from cute_py.diagnostics import reason_table
 
 BARRIER_RULES: Final = reason_table(
     """
-hang, transaction bytes | A phase completes when all arrivals and exactly the expected bytes have come.
+hang, transaction bytes | A phase completes when all arrivals were made and exactly the expected bytes have arrived.
   -> Expect the sum of the bytes of the copies that complete on the barrier in one phase, or issue the missing copy
   <- mbarrier, tx-count; expect-tx operation
 hang, arrivals | The missing arrivals belong to threads that are waiting too.
@@ -26,7 +26,7 @@ hang, exited | Threads that have exited can't arrive.
 hang, parity | A parity names either the current phase or the phase before it.
   -> Start with parity 0 on a full barrier and with 1 on an empty barrier, and flip it every round
   <- mbarrier.test_wait, phaseParity
-hang, completed too often | If a round brings more arrivals or bytes than a phase needs, the barrier completes
+hang, completed too often | If a round has more arrivals or bytes than a phase needs, the barrier completes
   several phases.
   -> Initialise the barrier with the number of arrivals of one round
   <- mbarrier.init
@@ -50,16 +50,16 @@ hang, loop | The loop waits for a value that no thread will change.
 phase completed early | Bytes that land in the next phase complete that phase too early, and the error repeats.
   -> Before the copies of a phase are issued, expect the sum of their bytes
   <- mbarrier, tx-count; expect-tx operation
-more bytes than expected | Copies bring more bytes than the phase expects.
+more bytes than expected | Copies deliver more bytes than the phase expects.
   -> Expect the sum of the bytes of the copies that complete on the barrier in one phase
   <- mbarrier, tx-count; expect-tx operation
-expected bytes are missing | A phase expects bytes that no copy brings.
+expected bytes are missing | A phase expects bytes that no copy delivers.
   -> Expect only the bytes of copies that are issued, or issue the missing copy
   <- mbarrier, tx-count; expect-tx operation
 too many arrivals | An arrival beyond the pending count is undefined.
   -> Initialise the barrier with the number of arrivals of one phase
   <- mbarrier.arrive
-parity | A wait for a phase that completed earlier passes at once, so it does not wait.
+parity | A wait for a phase that completed earlier passes immediately, so it does not wait.
   -> Start with parity 0 on a full barrier and with 1 on an empty barrier, and flip it every round
   <- mbarrier.test_wait, phaseParity
 mbarrier not initialised | Operations on an mbarrier need an mbarrier.init before them.

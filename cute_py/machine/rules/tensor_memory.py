@@ -35,7 +35,7 @@ collector buffer not filled | A product can read A or B from a collector buffer 
   -> First execute a product with .fill of the same operand, without .lastuse or .discard between the two
   <- tcgen05.mma, collector usage
 scale factors | A block-scaled product multiplies the rows of A and B by the factors in the columns that it names.
-  -> Name the columns into which tcgen05.cp copies the factors of that operand
+  -> Name the columns that tcgen05.cp copies the factors of that operand to
   <- tcgen05.mma, block scaling; layouts of scale factors
 scale selector | The selector of mma.sync names the byte and the lanes of the register that holds the scale factors.
   -> Use a byte that is a multiple of the factors of a row, one of 2 pairs of lanes for A, and one of 4 lanes for B

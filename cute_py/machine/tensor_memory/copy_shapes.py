@@ -72,7 +72,7 @@ COPY_SHAPES: Final = (
     CopyShape("64x128b", "warpx2::01_23", 64, 128, ((2, 64), (32, 1)), ((2, 32),)),
     CopyShape("32x128b", "warpx4", 32, 128, ((32, 1),), ((4, 32),)),
 )
-"""The shapes in the order in which a planner tries them, the widest first."""
+"""The shapes in the order that a planner tries them, widest first."""
 
 
 def place_lanes(steps: Steps) -> NDArray[np.int64]:

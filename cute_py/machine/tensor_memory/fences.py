@@ -170,7 +170,7 @@ class ThreadFences(Observer):
         self.now += 1
 
     def _others(self, at: tuple[int, Array, Array], writes: bool) -> list[int]:
-        """Indices of the earlier accesses after which the present access must happen."""
+        """Indices of the earlier accesses that must happen before the present access."""
         found = set(np.unique(self.writers[at]).tolist())
         if writes:
             found |= set(np.unique(self.readers[at]).tolist())

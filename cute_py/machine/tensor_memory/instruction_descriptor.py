@@ -186,12 +186,12 @@ class InstructionDescriptor:
 
     @property
     def a_major(self) -> Major:
-        """The mode along which elements of A are adjacent."""
+        """The mode whose adjacent indices of A are adjacent in memory."""
         return Major.MN if self.raw("a_is_mn") else Major.K
 
     @property
     def b_major(self) -> Major:
-        """The mode along which elements of B are adjacent."""
+        """The mode whose adjacent indices of B are adjacent in memory."""
         return Major.MN if self.raw("b_is_mn") else Major.K
 
     @property

@@ -19,7 +19,7 @@ address operand:
     16x256b    lane l//4 + 8 (r//2 % 2)      column r % 2 + 2 (l % 4) + 8 (r//4)
     16x32bx2   lane l % 16                   column r + (l//16) * half split
 
-With `.pack::16b` (ld) or `.unpack::16b` (st), each column above stands for two adjacent columns, whose lower halves are
+With `.pack::16b` (ld) or `.unpack::16b` (st), each column above represents two adjacent columns, whose lower halves are
 the two halves of the register. Three sources agree: PTX ISA, data movement shapes; TVM's documentation of tcgen05.ld
 and st; CUTLASS 7107b055, TMEM_LOAD value layouts.
 
@@ -207,7 +207,7 @@ def image(shape: str, num: int) -> Cells:
 
     Returns:
         two int64 arrays of shape (32 threads, registers). The half split of 16x32bx2 is not added. If the transfer
-        packs, a column stands for two columns.
+        packs, a column represents two columns.
 
     >>> lanes, columns = image("32x32b", 2)
     >>> lanes[:2].tolist(), columns[:2].tolist()
@@ -251,8 +251,8 @@ class TensorMemory:
         cells: an array of shape (128, 512) to use as the cells. With this argument, `sources` is not tracked.
     Attributes:
         cells: (128, 512) uint32.
-        sources: (128, 512, 4) int64: the shared byte from which each byte of a cell was copied, or -1.
-        notes: unverified behaviour on which the results depend.
+        sources: (128, 512, 4) int64: the shared byte that each byte of a cell was copied from, or -1.
+        notes: unverified behaviour that the results depend on.
 
     >>> tmem = TensorMemory()
     >>> hex(tmem.alloc(32))
@@ -292,7 +292,7 @@ class TensorMemory:
         n_cols = check_columns(n_cols)
         self.use_group(cta_group)
         if not self._may_allocate:
-            raise TmemError("tcgen05.alloc follows relinquish_alloc_permit, after which a CTA can't allocate")
+            raise TmemError("tcgen05.alloc follows relinquish_alloc_permit; the CTA can no longer allocate")
         for column in range(0, COLUMNS, n_cols):
             if all(column + n_cols <= first or first + count <= column for first, count in self._allocated.items()):
                 self._allocated[column] = n_cols
@@ -349,7 +349,7 @@ class TensorMemory:
         decompress_from: str | None = None,
         smem_base: int = 0,
     ) -> None:
-        """Run one tcgen05.cp: copy rows of shared memory to lanes and columns from `taddr` on.
+        """Run one tcgen05.cp: copy rows of shared memory to lanes and columns, starting at `taddr`.
 
         Args:
             taddr: lane << 16 | column.
@@ -357,7 +357,7 @@ class TensorMemory:
             smem: the shared memory of the CTA, a uint8 array; `smem_base` is the address of its first byte.
             decompress_from: "b4x16_p64" or "b6x16_p32"; `notes` then lists the result as unverified.
         Raises:
-            TmemError: addresses lie outside the memories or the allocation.
+            TmemError: addresses are outside the memories or the allocation.
             UnknownFactError: a field has a value whose effect on a copy is unknown.
         """
         self.use_group(cta_group)
@@ -387,7 +387,7 @@ class TensorMemory:
         self._in_flight[lanes, columns] = True
 
     def commit(self, barrier: Barrier | None = None, cta_group: int = 1) -> None:
-        """Commit the instructions so far, and arrive at `barrier`; in the emulator they complete at once."""
+        """Commit the instructions so far, and arrive at `barrier`; in the emulator they complete immediately."""
         self.use_group(cta_group)
         if barrier is not None:
             expect_having(barrier, ("arrive",), "a barrier")
@@ -463,7 +463,7 @@ class TensorMemory:
         """Return the lanes and columns, (32 threads, registers), that a load or store of a warp accesses.
 
         Args:
-            halves: whether the transfer packs or unpacks; each column then stands for two.
+            halves: whether the transfer packs or unpacks; each column then represents two.
         Raises:
             TmemError: the warp does not reach the lanes, or the columns are not allocated.
         """
@@ -508,7 +508,7 @@ class TensorMemory:
         """Record the `.cta_group` of an instruction.
 
         Raises:
-            TmemError: the number is not 1 or 2, or differs from that of earlier instructions.
+            TmemError: the number is not 1 or 2, or differs from the number in earlier instructions.
         """
         cta_group = expect_integer(cta_group, "cta_group")
         if cta_group not in (1, 2):

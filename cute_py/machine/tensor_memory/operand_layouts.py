@@ -37,7 +37,7 @@ def lane_layout(rows: int, columns: int, parts: int, *, halves: bool, bits: int 
     """Return the layout (row of one CTA, column) -> address of an element of D or A.
 
     Args:
-        parts: number of groups of lanes among which the columns are divided. halves: whether 64 rows use the lower half
+        parts: number of groups of lanes that share the columns. halves: whether 64 rows use the lower half
             of each group of 32 lanes. bits: width of an element. packed: whether elements are adjacent, as in A; else
             each element has its own 32-bit column.
 

@@ -129,7 +129,7 @@ def columns_of_d(product: Product) -> int:
 
 
 def lane_parts(product: Product) -> int:
-    """Number of groups of lanes among which the columns of D are divided."""
+    """Number of groups of lanes that share the columns of D."""
     if product.weights:
         return LANES // product.rows
     return 2 if product.ctas == 2 and product.rows == LANES // 2 and not product.descriptor.sparse else 1

@@ -3,8 +3,8 @@
     UmmaOperands(idesc, a, b)      .A, .B, .D, .SFA, .SFB     CuTe tensors of one CTA: the address of each element
                                    explain()                  a description of the operands as text
 
-The machine computes with these layouts: `machine/operands` has the layouts of shared memory, and `operand_layouts`
-those of tensor memory.
+The machine computes with these layouts: `machine/operands` has the layouts of shared memory, and `operand_layouts` has
+the layouts of tensor memory.
 Source: PTX ISA 9.0, tcgen05: canonical layouts, data path layouts, layouts of scale factors.
 """
 
@@ -72,7 +72,7 @@ class UmmaOperands:
             number of factors.
         InvalidTypeError, InvalidValueError: another argument has a wrong type or value.
 
-    `explain` describes the operands as text, and `cute_py.draw.draw` makes a picture. The tensors are those of one CTA;
+    `explain` describes the operands as text, and `cute_py.draw.draw` makes a picture. The tensors belong to one CTA;
     the second CTA of a pair has its rows at the same addresses. The tensor of a sparse A has only its stored elements.
 
     >>> operands = UmmaOperands(0x08400010, 0x4000404000010040, 0x4000404000010440)

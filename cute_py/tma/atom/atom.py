@@ -121,7 +121,7 @@ class TmaAtom(TileAtom):
         )
 
     def check(self) -> list[Diagnostic]:
-        """List where the copy that the TMA engine makes differs from the layouts of this atom.
+        """List the differences between the copy that the TMA engine makes and the layouts of this atom.
 
         - `check_fits`: the tile does not fit in the shared memory of a block.
         - `check_filled`: a tile extends past the end of a mode, and the engine does not fill the rest with zeros.
@@ -247,7 +247,7 @@ def improvements(atom: TmaAtom) -> list[str]:
     if inner < 64:
         out.append(f"rows of {inner} bytes; a copy reaches the full rate with rows of at least 64 bytes")
     if atom.swizzle.bits == 0 and inner % 128 == 0 and len(leaves(atom.tile.shape)) > 1:
-        out.append("no swizzle: 8 rows at one column lie in the same banks; a 128B swizzle spreads them")
+        out.append("no swizzle: 8 rows at one column are in the same banks; a 128B swizzle spreads them")
     reason = atom.why_not()
     if reason:
         out.append(reason)

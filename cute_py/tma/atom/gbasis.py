@@ -10,8 +10,9 @@ first. `GBasisTrace` records the result and the purpose of each stage.
 
 If the tensor has more than five modes, several global modes share one mode of the tensor map (they are collapsed). The
 stride of the shared mode is the greatest common divisor of their strides, and a box along it is a run of equal steps.
-The run visits the elements of the tile only if each global mode continues the one before. CuTe C++ makes the box in any
-case. cute_py refuses a box that does not match the tile (`check_collapsed`), or cuts it with `split_oversize=True`.
+The run visits the elements of the tile only if each global mode continues the one before. CuTe C++ makes the box even
+if they do not. cute_py refuses a box that does not match the tile (`check_collapsed`), or cuts it with
+`split_oversize=True`.
 
 Source: cute/atom/copy_traits_sm90_tma.hpp, detail::construct_tma_gbasis.
 """
@@ -133,7 +134,7 @@ def coalesce_256(layout: Layout) -> Layout:
 
     Two modes are contiguous if the stride of the second is the size of the first times its stride. This function works
     like `coalesce`, but from the front, and merges only while the result fits in one box mode. It never splits a mode:
-    a mode longer than 256 stays as it is, and `make_tma_atom` refuses it.
+    a mode longer than 256 is not changed, and `make_tma_atom` refuses it.
 
         (16,16):(1,16)  ->  256:1          (64,4,2):(1,64,256)  ->  (256,2):(1,256)
 
@@ -259,7 +260,7 @@ def _check_tiler(tiler: Tiler) -> None:
         for part in tiler:
             _check_tiler(part)
     elif not isinstance(tiler, (int, Layout)) and not hasattr(type(tiler), "__index__") and not is_underscore(tiler):
-        raise InvalidTypeError(f"a tiler must hold sizes and plain layouts, got {given(tiler)}")
+        raise InvalidTypeError(f"a tiler must consist of sizes and plain layouts, got {given(tiler)}")
 
 
 def _expect_tile(smem_layout: Layout, cta_v_map: Layout) -> None:

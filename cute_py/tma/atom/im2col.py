@@ -321,7 +321,7 @@ def _tma_tensor(sizes: tuple[int, ...], win: Im2colWindow, outer: ScaledBasis, i
 class Im2colAtom(TileAtom):
     """An im2col copy. It has the attributes of `TmaAtom`; `plan` has the ranges and the window.
 
-    `reduction` is the operation by which a store combines elements with global memory (add, min, ...), or "" for a
+    `reduction` is the operation that a store uses to combine elements with global memory (add, min, ...), or "" for a
     store that overwrites. CuTe has no operation for im2col reductions; they use the tensor map of the store.
 
     >>> import cute_py as cute
@@ -384,11 +384,11 @@ class Im2colAtom(TileAtom):
             step = "contiguous" if i == 0 else f"{plan.strides[i - 1]} bytes apart"
             middle.append(f"  mode {i}: {extent} elements, {step}, traversal stride {plan.element_strides[i]}")
         middle.append(f"  one instruction: {plan.range_c} channels of {plan.range_whdn} pixels")
-        slots = f"  {self.instructions} per tile and CTA; coordinates are those of {self.get_tma_tensor()}"
+        slots = f"  {self.instructions} per tile and CTA; the coordinates come from {self.get_tma_tensor()}"
         return "\n".join(self._sections("a tile of patches", "", middle, [slots], "pixels outside the image"))
 
     def check(self) -> list[Diagnostic]:
-        """List where the copy that the TMA engine makes differs from the layouts.
+        """List the differences between the copy that the TMA engine makes and the layouts.
 
         The list also has an entry for a store whose window begins before the image or ends after it, because such a
         store traps (measured).
@@ -440,7 +440,7 @@ def make_im2col_tma_copy(
             `smem_layout`.
         lower_corner_whd ... stride_srt: see `Im2colWindow`; the defaults are the values of a 1x1 filter.
     Raises:
-        GBasisError, StaticAssertError, TmaLimitError, InvalidValueError: as `make_tma_atom`.
+        GBasisError, StaticAssertError, TmaLimitError, InvalidValueError: see `make_tma_atom`.
 
     >>> import cute_py as cute
     >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("((8,8,2),64):((64,512,4096),_1)"))

@@ -124,7 +124,7 @@ def fix_candidates(tensor: Tensor, smem_layout: Layout | ComposedLayout, num_mul
 
 
 def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: int = 2, pairs: bool = True) -> list[Fix]:
-    """Find up to `most` changes of `arguments` with which `make(**arguments)` returns an atom that can copy.
+    """Find up to `most` changes of `arguments` such that `make(**arguments)` returns an atom that can copy.
 
     A fix changes one argument. With `pairs`, a fix may change two arguments if two rules are broken and no single
     change is enough.
@@ -383,7 +383,7 @@ def make_tma_copy(
         options: keyword arguments of `make_tma_atom`, which also describes the other arguments.
     Raises:
         InvalidTypeError: an option does not exist.
-        As `make_tma_atom`.
+        See `make_tma_atom`.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
     >>> smem = cute.tma.make_smem_layout("K", "128B", "float16", (128, 64))

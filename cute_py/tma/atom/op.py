@@ -4,7 +4,7 @@ An operation has CuTe's name. Its row has the direction, the load mode of the in
 that supports it.
 
 A swizzle on bytes Sw<B,M,S> permutes units of 2**M bytes within spans of 2**(M+B) bytes: it XORs the index of a unit in
-its span with the B address bits from bit M+S on. The engine supports units of 16 bytes with spans of 32, 64 and 128
+its span with B address bits, starting at bit M+S. The engine supports units of 16 bytes with spans of 32, 64 and 128
 bytes, and on sm_100 two larger units with a span of 128 bytes.
 
 The format depends on the width and the sign of an element, not on its meaning. All 8-bit types move as UINT8.

@@ -52,7 +52,8 @@ _HEADER: Final = "cute/atom/copy_traits_sm90_tma.hpp"
 
 
 def expect_cta(coord: Tree, layout: Layout, what: str = "the coordinate of a CTA") -> None:
-    """Refuse a CTA coordinate that is out of bounds of a layout. Entries that are None, `_` or symbols always pass.
+    """Refuse a CTA coordinate that is outside the bounds of a layout. Entries that are None, `_` or symbols always
+    pass.
 
     A layout is a function of all integers, so it also gives numbers to CTAs that do not exist; CuTe does not check the
     bounds.
@@ -63,10 +64,10 @@ def expect_cta(coord: Tree, layout: Layout, what: str = "the coordinate of a CTA
     >>> expect_cta((1, 1), Layout((1, 2)))
     Traceback (most recent call last):
     ...
-    cute_py.errors.InvalidValueError: the coordinate of a CTA is (1, 1); must lie in (1,2):(_1,1)
+    cute_py.errors.InvalidValueError: the coordinate of a CTA is (1, 1); must be in (1,2):(_1,1)
     """
     if _outside(coord, layout.shape):
-        raise InvalidValueError(f"{what} is {given(coord)}; must lie in {layout}")
+        raise InvalidValueError(f"{what} is {given(coord)}; must be in {layout}")
 
 
 def _outside(coord: Tree, shape: Tree) -> bool:
@@ -87,7 +88,7 @@ def create_tma_multicast_mask(cluster_layout_vmnk: Layout, coord: Tree, *modes: 
     Args:
         cluster_layout_vmnk: CTA coordinate (v, m, n, k) -> CTA number in the cluster.
         coord: coordinate of the loading CTA, with `_` (or None) in the modes whose CTAs share the load.
-        modes: further modes of `coord` to replace by `_`.
+        modes: other modes of `coord` to replace by `_`.
     Raises:
         InvalidTypeError: the layout is not a layout, or a mode is not an integer.
         InvalidValueError: a coordinate is outside the cluster, a mode does not exist, or a CTA number is below 0 or
@@ -120,7 +121,7 @@ def create_tma_multicast_mask(cluster_layout_vmnk: Layout, coord: Tree, *modes: 
         numbers = [expect_integer(offset, "the index of a CTA")]
         if not has_numbers(layout):
             raise InvalidTypeError(
-                "the layout that numbers the CTAs of a cluster must hold known integers", {"layout": layout}
+                "the layout that numbers the CTAs of a cluster must consist of known integers", {"layout": layout}
             )
         for n, d in zip(leaves(layout.shape), leaves(layout.stride), strict=True):
             steps = range(min(int(n), MAX_CLUSTER + 1)) if d else range(1)  # a stride of 0 names no further CTA
@@ -173,7 +174,7 @@ def tma_partition(
             f"cta_layout must be a layout that numbers the CTAs of a multicast, got {given(cta_layout)}"
         )
     if has_underscore(cta_coord):
-        raise InvalidTypeError(f"the coordinate of one CTA can't hold `_`, got {given(cta_coord)}")
+        raise InvalidTypeError(f"the coordinate of one CTA can't contain `_`, got {given(cta_coord)}")
     expect_cta(cta_coord, cta_layout)
     smem = domain_of(stensor)[0]
     sizes = size(smem), size(gtensor, 0)

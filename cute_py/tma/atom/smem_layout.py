@@ -55,7 +55,7 @@ SPANS: tuple[SpanRow, ...] = (
     *(SpanRow(f"{span}B", bits, span) for bits, span in sorted(SWIZZLE_SPAN.items(), reverse=True) if span),
     SpanRow("none", 0, UNIT),
 )
-"""The canonical spans, the best first: a wider span has fewer bank conflicts, and fewer and larger boxes."""
+"""The canonical spans, best first: a wider span has fewer bank conflicts, and fewer and larger boxes."""
 
 
 SwizzleLike: TypeAlias = Swizzle | SpanRow | TensorMapSwizzle | int | str
@@ -113,7 +113,7 @@ def make_smem_layout(
     Args:
         major: 'K' or 'MN', the contiguous mode. swizzle: 'none', '32B', '64B' or '128B', in any spelling.
         dtype: the element type. tile: sizes in elements, or '128x64'.
-        order: the mode along which the atom is repeated first, as in `tile_to_shape`.
+        order: the mode that the atom is repeated along first, as in `tile_to_shape`.
     Raises:
         StaticAssertError: the atom does not divide the tile; the hint lists the swizzles whose atoms divide it.
 

@@ -268,7 +268,7 @@ def layout_modes(plan: TmaPlan, gmem: Layout, tma_mode: int) -> str:
 
 
 BARRIER_BYTES: Final = 8
-"""Bytes of an mbarrier; it lies in shared memory beside the tile of a load."""
+"""Bytes of an mbarrier; it is in shared memory, next to the tile of a load."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # a barrier may be an array, whose == is elementwise
@@ -424,7 +424,7 @@ class TileAtom:
         return f"<{shortened(str(self))}>"
 
     def check(self) -> list[Diagnostic]:
-        """List where the copy that the TMA engine makes differs from the layouts.
+        """List the differences between the copy that the TMA engine makes and the layouts.
 
         See `check_fits`, `check_units`, `check_shared` and `check_rows`.
         """
@@ -442,7 +442,7 @@ class TileAtom:
 
         Args:
             of: a noun phrase for the object that is copied; counted_in: the element type of the tensor map, if it may
-                differ from that of the tensor.
+                differ from the tensor's type.
             middle: the sections between box and instructions; outside: the elements that the bytes include.
         """
         lines = [
@@ -513,7 +513,7 @@ def check_block(taken: int, direction: str, arch: str, facts: dict[str, object])
 
 
 def expect_fits(atom: TileAtom) -> None:
-    """Refuse an atom whose tile fits in the shared memory of no block.
+    """Refuse an atom whose tile does not fit in the shared memory of any block.
 
     Raises:
         TmaLimitError: its tile does not fit, see `check_fits`.

@@ -5,7 +5,7 @@ multicast, the slots of the CTAs that share a tile follow one another.
 
 The tiles differ only in their start. `first_tile` lists the instructions of the tile at the origin, and `tile_steps`
 maps each tile to its offset from that tile. An atom computes both once, in time that does not depend on the size of the
-tensor. `instructions` computes the instructions of all tiles at once, as numpy arrays.
+tensor. `instructions` computes the instructions of all tiles in one call, as numpy arrays.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class FirstTile:
 
 
 def tile_steps(work: Instructions | FirstTile) -> Layout:
-    """Return the layout that maps a tile to the offset of its coordinates from those of the first tile."""
+    """Return the layout that maps a tile to the offset of its coordinates from the coordinates of the first tile."""
     layout: Layout = work.gmem_partition.layout[1]
     return layout
 
@@ -303,7 +303,7 @@ def instructions(atom: TileAtom) -> Instructions:
     """Compute the instructions of the whole tensor.
 
     Raises:
-        InvalidTypeError, InvalidValueError: as `first_tile`.
+        InvalidTypeError, InvalidValueError: see `first_tile`.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
@@ -324,11 +324,11 @@ class Coverage:
     """The coverage of a tensor by loads of tiles: counts of elements, in the coordinates of the tensor map.
 
     Attributes:
-        elements: the elements of the tensor; missing: the elements that are never loaded; repeated: those that are
-            loaded more than once.
+        elements: the elements of the tensor; missing: the elements that are never loaded; repeated: the elements that
+            are loaded more than once.
         first_missing, first_repeated: the first such coordinate, innermost mode first; None if there is none.
         outside: the indices of tiles whose boxes are all outside the tensor.
-        scope: the properties that were checked, and those that coverage does not show.
+        scope: the properties that were checked, and the properties that coverage does not show.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
@@ -375,7 +375,7 @@ _NOT_COVERED: Final = (
     "shared memory: the position of each tile, and whether it is read before the next tile overwrites it",
 )
 MOST_COVERED: Final = 1 << 26
-"""Largest number of elements for which `coverage` counts the loads of each element."""
+"""`coverage` counts the loads of each element for tensors with at most this many elements."""
 
 
 def coverage(atom: TileAtom, tiles: Sequence[Tree] | None = None) -> Coverage:

@@ -1,6 +1,6 @@
 """Tensor maps (CUtensorMap): requests, their rules, and every bit of the 128 bytes.
 
-A request holds the arguments from which a tensor map is encoded. `violations` lists the driver's rules that a request
+A request has the arguments that a tensor map is encoded from. `violations` lists the driver's rules that a request
 breaks, and `hazards` lists its legal but harmful properties. `encode` converts a request to bytes, and `decode`
 converts bytes to a request. Modes are innermost first, and strides are in bytes. This package needs no driver and no
 GPU.

@@ -1,7 +1,7 @@
-"""Encode many tensor maps at once with numpy, for grouped GEMMs and ragged batches.
+"""Encode many tensor maps in one call with numpy, for grouped GEMMs and ragged batches.
 
 The requests are columns: one array per field, with one row for all maps or one row per map. The functions that check
-and pack one map (`violations.map_judge`, `encode.packer`) accept columns as well. If maps break rules, `violations`
+and pack one map (`violations.map_judge`, `encode.packer`) also accept columns. If maps break rules, `violations`
 gives the reasons, map by map.
 """
 
@@ -30,7 +30,7 @@ from cute_py.tma.descriptor.request import (
 from cute_py.tma.descriptor.violations import has_legal_rank, map_judge, violations
 
 MOST_NUMBERS: Final = 1 << 26
-"""Maximum number of values of a field: those of 13 million maps of rank 5. A view may repeat a value more often."""
+"""Maximum number of values of a field: enough for 13 million maps of rank 5. A view may repeat a value more often."""
 
 if TYPE_CHECKING:
     import numpy
@@ -66,7 +66,8 @@ class Columns:
         return RequestForm(self.kind, tuple([self.values[name].shape[1] for name in self.kind.TUPLES]))
 
     def source(self, rows: slice = slice(None), *, plain: bool = True) -> SimpleNamespace:
-        """Return the fields as a function of `expressions` takes them: (n,) for a number, R arrays of (n,) for a tuple.
+        """Return the fields in the form that functions of `expressions` accept: (n,) for a number, R arrays of (n,) for
+        a tuple.
 
         With `plain`, a field that has one row for all maps is an integer, or R integers.
         """
@@ -178,13 +179,13 @@ def broken_rows(table: Columns, gpu: Architecture) -> NDArray[numpy.bool_]:
 CHUNK: Final = 2048
 """Number of maps that are assembled together: 256 KiB of bytes, so that they stay in cache."""
 FEW: Final = 48
-"""Largest number of maps for which encoding one by one is faster: columns have the fixed cost of this many."""
+"""Up to this many maps are encoded faster one by one, because columns have a fixed cost."""
 LISTED: Final = 8
 """Largest number of illegal maps that an error lists."""
 
 
 def encode_many(arrays: Mapping[str, Any] | Iterable[TensorMap], *, arch: str = "sm_90a") -> NDArray[numpy.uint8]:
-    """Encode many maps at once; row i is the result of `encode` for map i.
+    """Encode many maps in one call; row i is the result of `encode` for map i.
 
     Args:
         arrays: a mapping of field names to values, for maps of one kind and rank, or a sequence of requests of any
@@ -197,7 +198,7 @@ def encode_many(arrays: Mapping[str, Any] | Iterable[TensorMap], *, arch: str = 
     Raises:
         TmaLimitError: some maps break rules; `.violations` lists the rules that the first illegal maps break, and the
             message gives the indices of these maps.
-        UnknownFactError: as `encode`.
+        UnknownFactError: see `encode`.
         InvalidTypeError, InvalidValueError: a value is not an integer, or names or lengths do not fit.
 
     >>> addresses = [4096, 8192, 16384]

@@ -41,7 +41,7 @@ class _Named(NamedEnum, IntEnum):
 class TensorMapDataType(_Named):
     """Element format of the tensor, with the values of the driver's `CUtensorMapDataType`.
 
-    The last three exist from sm_100 on. Their bits in a descriptor are unknown (`cute_py.tma.descriptor.limits`).
+    The last three exist on sm_100 and newer. Their bits in a descriptor are unknown (`cute_py.tma.descriptor.limits`).
 
     >>> TensorMapDataType("bf16"), int(TensorMapDataType.FLOAT16)
     (TensorMapDataType.BFLOAT16, 6)
@@ -78,7 +78,7 @@ class Interleave(_Named):
 
 
 class TensorMapSwizzle(_Named):
-    """Permutation of 16-byte chunks in shared memory. The ATOM kinds exist from sm_100 on; their bits are unknown.
+    """Permutation of 16-byte chunks in shared memory. The ATOM kinds exist on sm_100 and newer; their bits are unknown.
 
     >>> TensorMapSwizzle("128B"), TensorMapSwizzle(0)
     (TensorMapSwizzle.B128, TensorMapSwizzle.NONE)
@@ -94,7 +94,7 @@ class TensorMapSwizzle(_Named):
 
 
 class L2Promotion(_Named):
-    """Granularity, in bytes, to which L2 requests are widened.
+    """Granularity of widened L2 requests, in bytes.
 
     >>> L2Promotion("CU_TENSOR_MAP_L2_PROMOTION_L2_128B")
     L2Promotion.B128

@@ -72,7 +72,7 @@ def decode(data: MapSource) -> TensorMapTiled | TensorMapIm2col:
     Args:
         data: 64 or 128 bytes, or any other source that `read_map` accepts.
     Raises:
-        As `read_map`.
+        See `read_map`.
     Source:
         measured on NVIDIA H200, driver 580.159.04.
 

@@ -191,8 +191,7 @@ def logical_slots(data: MapSource, rank: int | None = None) -> list[LogicalSlot]
     Returns:
         eight slots, 8 bytes apart; `.measured` gives the measured position of the bits of each slot.
     Raises:
-        InvalidValueError: the rank is outside 1..5, or above the rank of the map.
-        As `read_map`.
+        InvalidValueError: the rank is outside 1..5, or above the rank of the map. For other errors, see `read_map`.
 
     >>> [slot.name for slot in logical_slots(bytes(64)) if slot.device_mutable]
     ['tensor_base_ptr', 'fmt_dim_stride_packed', 'elem_stride_packed']
@@ -227,7 +226,7 @@ def logical_slots(data: MapSource, rank: int | None = None) -> list[LogicalSlot]
 
 @dataclass(frozen=True, slots=True)
 class ViewField:
-    """One of the eleven fields by which the TMA Atoms reference pages describe a map."""
+    """One of the eleven fields that the TMA Atoms reference pages use to describe a map."""
 
     name: str
     value: str
@@ -293,8 +292,8 @@ def describe(what: TensorMap | HasRequest | MapSource, view: View = "summary", *
         lines of text, without a newline at the end. The summary ends with the properties that were checked and those
         that were not.
     Raises:
-        InvalidValueError: the view is unknown.
-        As `read_map`; as `encode` for an illegal request, unless the view is "summary".
+        InvalidValueError: the view is unknown. For other errors, see `read_map`, and for an illegal request `encode`,
+            unless the view is "summary".
 
     >>> print(describe(TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)).splitlines()[0])
     tiled tensor map, FLOAT16, rank 2

@@ -177,7 +177,7 @@ def diff(a: MapSource, b: MapSource) -> MapDifference:
     Args:
         a, b: requests, or any sources that `read_map` accepts.
     Raises:
-        As `read_map`, and as `encode` for requests.
+        See `read_map`, and for requests `encode`.
 
     >>> from cute_py.tma.descriptor.replace import replace
     >>> print(diff(bytes(64), replace(bytes(64), "global_dim", 9, 0)))

@@ -33,7 +33,7 @@ _LAST_KNOWN_FORMAT: Final = int(TensorMapDataType.TFLOAT32_FTZ)
 
 
 def note_box_bytes(request: TensorMap) -> int:
-    """Return word 8 of a map, in which the driver notes the number of bytes of the box.
+    """Return word 8 of a map, where the driver notes the number of bytes of the box.
 
     The note is the element size times the product of floor(box / element stride) over all modes; for im2col, the
     element size times channels times pixels. With interleave, or if an element stride does not divide the box, the
@@ -171,7 +171,7 @@ class Quirk:
     word: int
     mask: int
     last_driver: int
-    """Newest version (1000 x major + 10 x minor) for which the remedy is applied."""
+    """Newest version (1000 x major + 10 x minor) that needs the remedy."""
     applies: Callable[[TensorMap], bool]
     """The condition on the tensor."""
     condition: str
@@ -268,9 +268,9 @@ def payload(request: TensorMap | HasRequest, *, driver: int | None = None, arch:
     """Return the 64 bytes that the hardware reads: the lower half of `encode(request)`.
 
     Args:
-        As `encode`.
+        See `encode`.
     Raises:
-        As `encode`.
+        See `encode`.
 
     >>> request = cute.tma.TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
     >>> len(cute.tma.payload(request))

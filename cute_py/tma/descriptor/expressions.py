@@ -50,7 +50,7 @@ TABLES: Final[dict[str, tuple[int, ...]]] = {
     "SMEM_ALIGNMENT": (16, 256, 512, 1024),
 }
 """Numbers by the value of an enum. A span of 0 does not limit a row. The last entry of the tables of formats is for an
-unknown format (-1). The swizzles from 4 on permute larger chunks within the same 128 bytes."""
+unknown format (-1). Swizzles 4 and up permute larger chunks within the same 128 bytes."""
 
 
 class Lookup:
@@ -103,7 +103,7 @@ def instantiated(text: str, i: int = 0) -> str:
 
 @record
 class RequestForm:
-    """The form for which an expression is compiled: the kind of map and the length of each tuple field."""
+    """The form that an expression is compiled for: the kind of map and the length of each tuple field."""
 
     kind: type[TensorMap]
     lengths: tuple[int, ...]

@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 def first_that_work(candidates: Iterable[_T], works: Callable[[_T], bool], most: int) -> list[_T]:
-    """Return the first `most` candidates for which `works` is true. Candidates are made and tried one by one."""
+    """Return the first `most` candidates that `works` accepts. Candidates are made and tried one by one."""
     return list(itertools.islice(filter(works, candidates), most))
 
 

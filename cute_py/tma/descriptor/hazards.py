@@ -102,7 +102,7 @@ def _tf32(request: TensorMap) -> str | None:
     return row.data_type.name if row.tf32_round else None
 
 
-@_hazard("ftz", "loads do not flush denormals, although the name says so")
+@_hazard("ftz", "loads do not flush denormals, although the name suggests it")
 def _ftz(request: TensorMap) -> str | None:
     return "FLOAT32_FTZ" if request.data_type == 10 else None
 

@@ -29,7 +29,7 @@ MAX_TRANSACTION_BYTES: Final = (1 << 20) - 1
 """Largest number of bytes that one phase of an mbarrier can wait for (PTX ISA, mbarrier, tx-count)."""
 
 STORE_UNIT: Final = 16
-"""Granularity in bytes to which stores write the last row of a box (measured on an H200)."""
+"""Stores write the last row of a box in units of this many bytes (measured on an H200)."""
 
 
 @record
@@ -136,7 +136,7 @@ CORNER_BOUNDS: Final[dict[int, tuple[int, int]]] = {3: (-(1 << 15), (1 << 15) - 
 
 @record
 class Architecture:
-    """Properties of a GPU family that matter to tensor maps.
+    """Properties of a GPU family that affect tensor maps.
 
     >>> [one.shared_memory_bytes for one in ARCHITECTURES if one.name == "sm_90"]
     [233472]

@@ -87,7 +87,7 @@ def expected_kind(data: Mapping[str, Any], what: str, present: Set[Any], *more: 
     """Return the kind of request that a mapping names or its keys imply, and check that its keys fit that kind.
 
     Args:
-        what: a noun for the keys in error messages; present: keys that count as given; more: further keys that are
+        what: a noun for the keys in error messages; present: keys that count as given; more: other keys that are
             allowed.
     """
     if "kind" in data:
@@ -127,11 +127,11 @@ def request_of_array(
 
     Args:
         shape: elements, outermost first, as in numpy.
-        dtype: as `format_of`.
+        dtype: see `format_of`.
         box: elements, in the order of `shape`.
         strides: bytes, in the order of `shape`; row-major and dense if omitted.
         address: address of the first element, bytes.
-        options: further fields of `TensorMapTiled` (swizzle, interleave, ...); element_strides are innermost first.
+        options: other fields of `TensorMapTiled` (swizzle, interleave, ...); element_strides are innermost first.
     Returns:
         a request with modes ordered by stride, the smallest first. It may be illegal (`violations` lists why). The
         stride of a mode of size 1 is rounded up to a multiple of 16 bytes, because the hardware never uses it.
@@ -187,10 +187,10 @@ def request_of_npy(
 
     Args:
         path: the file.
-        box, address, options: as `request_of_array`.
+        box, address, options: see `request_of_array`.
     Raises:
         FileFormatError: the file is not a .npy file, or it contains Python objects.
-        As `request_of_array`.
+        See `request_of_array`.
 
     >>> import tempfile
     >>> import numpy

@@ -1,8 +1,8 @@
 r"""Read the bytes of a tensor map from buffers, words, hex text, files, and dumps of a debugger or of printf.
 
 CuTe prints `DESC_TMA512:` with word 7 first; other dumps have word 0 first. If the text does not name the order, the
-reader chooses the order in which more fields of the map are valid. In the same way, it decides whether groups of 8 or
-16 hex digits are words or bytes, and whether 16 small integers are words of 32 or of 64 bits.
+reader chooses the order that makes more fields of the map valid. In the same way, it decides whether groups of 8 or 16
+hex digits are words or bytes, and whether 16 small integers are words of 32 or of 64 bits.
 
 A map has 64 bytes (8 words of 64 bits or 16 of 32 bits) or 128 bytes (16 words of 64 bits or 32 of 32 bits). Missing
 words are an error, except in the form of the reference pages: `DESC_TMA512:` with four words, which are words 0 to 3.
@@ -18,8 +18,8 @@ Python                                     [4096, 274877931280, ...], words or b
 xxd, hexdump -C                            00000000: 0010 0000 0000 0000 1063 0000 4000 0000  .........c..@...
 a memory window                            0x00007FFE00000000  00 10 00 00 00 00 00 00 10 63 00 00 40 00 00 00
 
-The reader removes labels, addresses, types, indices and comments. The rest must consist of numbers, all of which belong
-to the map; otherwise the reader raises an error.
+The reader removes labels, addresses, types, indices and comments. The rest must consist of numbers that all belong to
+the map; otherwise the reader raises an error.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def numbers_in(text: str) -> Numbers:
         raise ParseError(f"the text has {text.count(CUTE_LABEL)} maps ({CUTE_LABEL}); must have one", _shown(text))
     if any(line.strip() == "*" for line in text.splitlines()):
         raise ParseError(
-            "the line * stands for lines that the dump omitted", _shown(text), "hexdump -v prints every line"
+            "the line * replaces lines that the dump omitted", _shown(text), "hexdump -v prints every line"
         )
     body, in_list = _body(text)
     tokens = body.replace(",", " ").replace(";", " ").split()
@@ -271,8 +271,8 @@ def read_map(source: MapSource, *, order: Order = "auto") -> bytes:
         source: bytes or any buffer (numpy, ctypes, bytearray, memoryview); a sequence of 8 or 16 words, or an object
             with such a sequence as `.opaque` (cuda-python's CUtensorMap); text; a `pathlib.Path` to a file with the
             bytes or a text.
-        order: the order of the words in a text: word 0 first, word 7 (or 15) first, or the order in which more fields
-            are valid.
+        order: the order of the words in a text: word 0 first, word 7 (or 15) first, or the order that makes more fields
+            valid.
     Raises:
         InvalidTypeError: the source is not one of these.
         InvalidValueError: the source has a wrong number of bytes or words.
@@ -336,7 +336,7 @@ def _word(value: Any) -> int:
 
 
 def _from_words(numbers: list[int], unit: int, order: Order) -> bytes:
-    """Pack words of `unit` bytes each. `order` says whether the first word is the lowest or the highest."""
+    """Pack words of `unit` bytes each. `order` states whether the first word is the lowest or the highest."""
     low_first = b"".join(word.to_bytes(unit, "little") for word in numbers)
     high_first = b"".join(word.to_bytes(unit, "little") for word in reversed(numbers))
     if order == "auto":

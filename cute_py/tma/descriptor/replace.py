@@ -201,11 +201,11 @@ def rebind(data: MapSource, address: int, extents: Sequence[int], strides: Seque
     A rebind does not write the rank, so the rank of the map must equal the rank of `extents`.
 
     Args:
-        As `rebind_steps`.
+        See `rebind_steps`.
     Raises:
         TmaBuildError: the map is an im2col map, which only the host can make.
         InvalidValueError: the map has another rank.
-        As `replace`.
+        See `replace`.
 
     >>> request = cute.tma.TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
     >>> other = cute.tma.decode(cute.tma.rebind(cute.tma.encode(request), 8192, (256, 77), (512,)))

@@ -112,7 +112,7 @@ def format_bits(data_type: int | None) -> int:
 class Residue:
     """The bits of a decoded map that the fields of its request do not explain.
 
-    `bits` is the XOR of the map with the bits that the fields alone would write (1024 bits; bit 0 is bit 0 of word 0,
+    `bits` is the XOR of the map with the bits that only the fields would write (1024 bits; bit 0 is bit 0 of word 0,
     and word 1 starts at bit 64). `bits` is 0 if the fields explain all bits but the map breaks rules. `fields` are the
     decoded values. While the request has these values, `encode` returns the original map. After a value is changed, the
     rules apply, and `encode` keeps only the bits without a field.

@@ -87,7 +87,7 @@ def transaction_bytes(request: TensorMap) -> int:
     if isinstance(request, TensorMapIm2colWide):
         raise UnknownFactError(
             "the transaction bytes of im2col-wide loads have not been measured",
-            {"known": "the documentation says channels x pixels x element bytes, without a halo"},
+            {"known": "the documentation states channels x pixels x element bytes, without a halo"},
         )
     if not is_sound(request):
         raise InvalidValueError(

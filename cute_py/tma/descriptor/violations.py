@@ -41,7 +41,7 @@ Violation = Diagnostic
 def broken_rule(
     name: str, argument: str, value: int, mode: int | None = None, detail: str = "", requirement: str = ""
 ) -> Diagnostic:
-    """Make the diagnostic of a value that breaks the rule `rule`. The default requirement is that of `limits.RULES`."""
+    """Make the diagnostic of a value that breaks the rule `rule`. The default requirement comes from `limits.RULES`."""
     rule = BY_NAME[name]
     return Diagnostic(name, argument, int(value), rule.unit, requirement or rule.requirement, rule.source, mode, detail)
 
@@ -57,8 +57,8 @@ def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> Find
 
     Args:
         request: a request, or an object that holds one.
-        arch: the GPU whose limits apply (`limits.ARCHITECTURES`). The limits of sm_90 were measured; those of later
-            GPUs come from the documentation.
+        arch: the GPU whose limits apply (`limits.ARCHITECTURES`). The limits of sm_90 were measured; the limits of
+            later GPUs come from the documentation.
     Raises:
         InvalidTypeError: the object is not a request.
         InvalidValueError: the architecture is unknown.
@@ -109,9 +109,9 @@ class RuleCheck:
     """Conditions; the rule applies if all of them hold."""
     least: str | None = None
     most: str | None = None
-    """Bounds that depend on the request or the GPU; they replace those of the rule."""
+    """Bounds that depend on the request or the GPU; they replace the bounds of the rule."""
     broken: str = ""
-    """The condition under which the value breaks the rule, if no bound expresses it."""
+    """The condition for a broken rule, if no bound expresses it."""
     scale: int = 1
     """Units of the value per unit of the rule: 8 if the value counts bits and the rule counts bytes."""
     mode: str = "None"
@@ -326,7 +326,7 @@ CHECKS: Final[tuple[RuleCheck, ...]] = (
         for data_type, allowed in ((14, (0, 3, 4)), (15, (0, 3, 4, 6)))
     ),
 )
-"""The values that the rules judge, in the order in which `violations` lists them."""
+"""The values that the rules judge, in the order of the list that `violations` returns."""
 
 
 # ---- the table as functions ----------------------------------------------------------------------------------------
@@ -350,7 +350,7 @@ def _settled(condition: str, known: Mapping[str, int]) -> str:
 def _breaks(
     form: RequestForm, check: RuleCheck, values: Sequence[str], known: Mapping[str, int], *, strict: bool = False
 ) -> list[str]:
-    """Return the conditions under which one of the values breaks the rule, apart from the conditions `when`.
+    """Return the conditions for one of the values to break the rule, apart from the conditions `when`.
 
     With `strict`, a condition may be an integer that is nonzero if the rule is broken. If the size of a range is a
     power of two, a legal value is 0 after its low bits are shifted out, so that one expression checks all values.
@@ -483,7 +483,7 @@ def _refused(request: TensorMap, data_type: int | None, shared_memory_bytes: int
 
 @functools.cache
 def _last(rule: str, more: Collection[int]) -> int:
-    """Return the largest legal value of an enum on a GPU with the further values `more`."""
+    """Return the largest legal value of an enum on a GPU that also has the values `more`."""
     return max((bounds(rule)[1], *more))
 
 

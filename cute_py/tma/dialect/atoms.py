@@ -128,7 +128,7 @@ class NonExecTmaAtom:
             strides are unknown.
         traits: CuTe's atom of the same copy, which has the request, the bytes and the instruction; None if sizes or
             strides are unknown.
-        s2t: the descriptor with which the tile is later copied from shared to tensor memory, if there is one.
+        s2t: the descriptor for a later copy of the tile from shared to tensor memory, if there is one.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -241,7 +241,7 @@ class NonExecTmaAtom:
     def place(self, start: Sequence[Number], index: int, cta: int = 0) -> tuple[Number, ...]:
         """Return the coordinates of instruction `index` of CTA `cta` for a tile at `start`, innermost first.
 
-        For an im2col tile, `start` is its first pixel. Further pixels follow in the bounding box, along W first.
+        For an im2col tile, `start` is its first pixel. The other pixels follow in the bounding box, along W first.
 
         Raises:
             InvalidValueError: an im2col instruction does not start at the first pixel of its tile, and its start can't
@@ -559,7 +559,7 @@ class BulkTensorCopy:
         """Run the copy on the emulator and return its transaction bytes.
 
         Args:
-            gmem, smem, gmem_base: as `Emulator.load` takes them. The copy uses its own position in shared memory. If
+            gmem, smem, gmem_base: see `Emulator.load`. The copy uses its own position in shared memory. If
                 the address of the tile is unknown, the tile starts at byte 0 of `smem`.
         Raises:
             TmaTrap: as the emulator.

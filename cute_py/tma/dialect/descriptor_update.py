@@ -131,7 +131,7 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
     owners = leaves(tree_modes(tiled.layout.stride)[axis])
     if len(owners) != 1:
         named = ", ".join(map(str, owners))
-        hint = "build the descriptor of a tensor in which this axis is one mode, with one size and one stride"
+        hint = "build the descriptor of a tensor where this axis is one mode, with one size and one stride"
         raise TmaBuildError(
             f"{update.kind.name} needs an axis that is one mode of the tensor; axis {axis} combines "
             f"{len(owners)} modes ({named})",

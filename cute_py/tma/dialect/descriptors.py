@@ -1,11 +1,11 @@
 """The tiled and im2col descriptors of the dialect as values, and the functions that build them.
 
-A descriptor holds the arguments from which its 128 bytes are encoded. Axes are innermost first.
+A descriptor has the arguments that its 128 bytes are encoded from. Axes are innermost first.
 
 A builder makes a descriptor from a tensor and a plain static layout, or raises an error that lists all broken rules. It
 first checks the rules of the TMA Atoms reference page: global memory, rank 1 to 5, no composed layout, a static layout.
 Then it checks the rules of stage 3b of the TMA load walkthrough: the pointer, the box, the shared layout and padding.
-Last, it checks the limits of a tensor map.
+Finally, it checks the limits of a tensor map.
 """
 
 from __future__ import annotations
@@ -164,7 +164,8 @@ def swizzled_layout(plain: Layout, code: int, dtype: DType) -> SharedLayout:
 
 
 def movable_format(dtype: DType) -> TensorMapDataType | None:
-    """Return the format in which elements move: their own or that of equally wide integers; None if TMA has neither.
+    """Return the format that elements move in: their own, or the format of equally wide integers; None if TMA has
+    neither.
 
     >>> movable_format(as_dtype("int16")), movable_format(as_dtype("complex64"))
     (TensorMapDataType.UINT16, None)
@@ -244,7 +245,7 @@ def repr_of_descriptor(descriptor: TmaDescriptorTiled | TmaDescriptorIm2col) -> 
 def check_segments(sizes: tuple[int, ...], rank: int, paddings: int) -> list[Diagnostic]:
     """Check the operand counts of an operation that builds a descriptor for a tensor of this rank.
 
-    The counts are those of the operands tensor, layout, shapes, strides and paddings.
+    The counts are for the operands tensor, layout, shapes, strides and paddings.
 
     >>> print(*check_segments((1, 1, 2, 1, 0), 2, 0), *check_segments((9, 9, 9, 9, 9), 2, 0))
     operand_segment_sizes = (9, 9, 9, 9, 9); must be 1, 1, 0 or 2, 0 or 1 or 2, 0
@@ -263,7 +264,7 @@ class TmaDescriptorTiled(_Descriptor):
     Attributes:
         tensor: the global tensor; layout: the box over global modes (the G-basis).
         request: the arguments of cuTensorMapEncodeTiled. Address, shape, strides, box and swizzle come from it.
-        num_multicast: number of CTAs among which the box is divided.
+        num_multicast: number of CTAs that share the box.
         paddings: fill values, as given; cache_policy: the default policy.
         alignment: alignment of the descriptor itself, in bytes.
         operand_segment_sizes: counts of the operands tensor, layout, shapes, strides and paddings of the building
@@ -308,7 +309,7 @@ class TmaDescriptorTiled(_Descriptor):
         """CuTe's atom for a copy of one box, which is compact in shared memory.
 
         Raises:
-            CuteError: as `make_tma_atom`, for example because the box is not a tile of the tensor's modes.
+            CuteError: see `make_tma_atom`; for example, the box is not a tile of the tensor's modes.
         """
         sizes, strides = mode_sizes(self.layout), leaves(self.layout.stride)
         owner = {tuple(getattr(d, "modes", ())): i for i, d in enumerate(strides)}
@@ -337,7 +338,7 @@ class TmaDescriptorIm2col(_Descriptor):
 
     Attributes:
         request: the arguments of cuTensorMapEncodeIm2col; for a store along W, of cuTensorMapEncodeIm2colWide.
-        The other attributes are those of `TmaDescriptorTiled`.
+        For the other attributes, see `TmaDescriptorTiled`.
 
     >>> import cute_py as cute
     >>> x = make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout((64, 8, 8, 2), (Int(1), 64, 512, 4096)))
@@ -427,7 +428,7 @@ def box_basis(gmem: Layout, layout: Layout, pair: bool = False) -> Layout:
     """Return the box as a layout over global modes.
 
     A layout with basis strides is the box itself. Any other layout is a tile in shared memory, and the box is its
-    G-basis. For the tile of a `pair` of CTAs, the box is that of one CTA.
+    G-basis. For the tile of a `pair` of CTAs, this is the box of one CTA.
 
     Raises:
         CuteError: no box exists for this tile.
@@ -446,7 +447,7 @@ _TEXT_OF = {"inner_bytes": "box_granularity", "inner_span": "smem_not_compatible
 
 
 def check_request(found: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """List the rules that a map breaks: first those of the reference pages, with the texts of the pages."""
+    """List the rules that a map breaks: first the rules of the reference pages, with the texts of the pages."""
     rows = [(_TEXT_OF.get(rule.rule, ""), rule) for rule in found]
     named = [d for text, rule in rows for d in diagnostics.broken((bool(text), text, rule.message))]
     return [*named, *[rule for text, rule in rows if not text]]

@@ -1,8 +1,8 @@
 """The diagnostics of the dialect's verifiers, byte for byte, and the checks that produce them.
 
 A check lists every broken rule as a `Diagnostic`, whose `text` is the text on the reference page. Where a page prints
-`…`, the text has the actual value; elsewhere the value is in the diagnostic's `detail`. Stages are those of the TMA
-load walkthrough:
+`…`, the text has the actual value; elsewhere the value is in the diagnostic's `detail`. The stages follow the TMA load
+walkthrough:
 
     1    the tile                3a  the copy before the rewrite     3c  the atom of the asynchronous copy
     2    the copy's operands     3b  the descriptor
@@ -45,7 +45,7 @@ TEXTS: Final[dict[str, str]] = {
     "counters.host": "tmaIdx exceed tmaHostNum.",
     "counters.device": "tmaIdx exceed tmaDeviceNum.",
 }
-"""Rule -> text. The pages have the first eight texts and those of the counters."""
+"""Rule -> text. The pages have the first eight texts and the texts of the counters."""
 
 DESCRIPTOR_BYTES: Final = 128
 """Bytes and alignment of a descriptor."""

@@ -364,9 +364,9 @@ class TmaOperation:
     def run(self, emulator: Emulator, gmem: Memory, smem: Window, *, gmem_base: int = 0) -> int:
         """Run the operations on the emulator, and return the bytes of all copies.
 
-        Arguments and errors are those of `BulkTensorCopy.run`. A load arrives at its barrier once, before its copies,
-        as its `mbarrier.arrive.expect_tx` does. An `Mbarrier` expects the bytes from the time when the operation is
-        made. A barrier that is an address in `smem` expects them from this call on.
+        For arguments and errors, see `BulkTensorCopy.run`. A load arrives at its barrier once, before its copies,
+        as its `mbarrier.arrive.expect_tx` does. An `Mbarrier` expects the bytes when the operation is made. A barrier
+        that is an address in `smem` expects them after this call.
 
         Raises:
             InvalidValueError: no arrival is pending at the barrier.
@@ -386,7 +386,7 @@ class TmaOperation:
 
 
 def arrive(exec_atom: ExecTmaAtom, smem: Window) -> None:
-    """Arrive at the barrier of a load. A barrier that is an address expects the bytes of the load from this call on."""
+    """Arrive at the barrier of a load. A barrier that is an address expects the bytes of the load after the call."""
     barrier, place = exec_atom.barrier, address_of(exec_atom.barrier)
     if exec_atom.atom.kind != "load":
         return
@@ -499,7 +499,7 @@ def tma_store(
         src: the tile in shared memory.
         coord, allow_tma, inBounds, prefetch: as in `tma_load`.
     Raises:
-        TmaBuildError: as `tma_load`, but for an atom that is not a store.
+        TmaBuildError: see `tma_load`; here the atom must be a store.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -527,7 +527,7 @@ def tma_reduce(
         src: the tile in shared memory.
         coord, allow_tma, inBounds, prefetch: as in `tma_load`.
     Raises:
-        TmaBuildError: as `tma_load`, but for an atom that is not a reduction; also if the hardware does not support the
+        TmaBuildError: see `tma_load`; here the atom must be a reduction. Also: the hardware does not support the
             reduction for the element type.
 
     >>> import cute_py as cute
@@ -588,7 +588,7 @@ def non_exec_tiled_tma_load(
             this operation in box, swizzle, element type, mode and multicast count.
         tile: the layout of the tile in shared memory.
         cta_map: the CTA's value map (with basis strides), or the tile by mode.
-        num_multicast, load_mode: as in `partition`; the default load mode is that of the descriptor.
+        num_multicast, load_mode: as in `partition`; the default load mode comes from the descriptor.
     Raises:
         TmaVerifyError: a step of the partition verifier refuses the atom.
 
@@ -604,7 +604,7 @@ def non_exec_tiled_tma_load(
 
 
 def _store_mode(source: Source, mode: TmaStoreMode | int | str | None = None) -> TmaStoreMode | int | str:
-    """Return the mode of a store: the argument if given, otherwise that of the descriptor."""
+    """Return the mode of a store: the argument if given, otherwise the mode of the descriptor."""
     found = getattr(source, "store_mode", None) if mode is None else mode
     return TmaStoreMode.TILED if found is None else found
 

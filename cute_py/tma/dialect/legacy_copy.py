@@ -193,7 +193,7 @@ def legacy_ptx(atom: Copyable | TracedCopy, arch: str, kind: str = "") -> str:
     Args:
         atom: any object that `lower` accepts.
         arch: any architecture; the assembler of CUDA 13 does not support sm_70.
-        kind: "cp.async" or "ldg"; '' selects cp.async for loads from sm_80 on, otherwise "ldg".
+        kind: "cp.async" or "ldg"; '' selects cp.async for loads on sm_80 and newer, otherwise "ldg".
     Raises:
         EmissionError: no code exists for this copy (`check_legacy`), or cp.async is used below sm_80 or for a store.
         InvalidValueError: the architecture does not exist.
@@ -211,7 +211,7 @@ def legacy_ptx(atom: Copyable | TracedCopy, arch: str, kind: str = "") -> str:
         "cp.async" if target.number >= 80 and copy.direction == "load" else "ldg"
     )
     if kind == "cp.async" and (target.number < 80 or copy.direction != "load"):
-        raise EmissionError(f"cp.async loads from sm_80 on; got a {copy.direction} for {arch}")
+        raise EmissionError(f"cp.async loads on sm_80 and newer; got a {copy.direction} for {arch}")
     granule = granule_bytes(copy, kind)
     chunks = math.prod(copy.tile) * copy.dtype.bits // 8 // granule
     modes = range(copy.rank)

@@ -450,7 +450,7 @@ def lower(
         arch: the target; below sm_90 the copy is emitted with cp.async or plain loads.
         allow_tma: False refuses TMA on any architecture.
         device_descriptor: whether the tensor map is made on the device; its rebind is then part of stages 3, 4 and 6.
-        alignment: alignment of the address of the tensor map, in bytes; by default that of the descriptor.
+        alignment: alignment of the address of the tensor map, in bytes; by default the alignment of the descriptor.
         mem_semantic: memory semantic of the copy. A load can't be acquire, and a store can't be release.
         in_bounds: one value per mode of the tile, outermost first. The default is true if an operation promises it,
             otherwise whether the tile (or, without a coordinate, every tile) is inside the tensor.

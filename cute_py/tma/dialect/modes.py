@@ -1,6 +1,6 @@
 """The dialect's modes for loads, stores, reductions and caches, with the architectures that support them.
 
-Names and values are those of the TMA Atoms reference page. Its load modes are instruction variants of one tiled load.
+Names and values come from the TMA Atoms reference page. Its load modes are instruction variants of one tiled load.
 They are not the im2col modes of the hardware (`.im2col::w`, `.im2col::w::128`), although the names are similar.
 
 Cache modes are the cache operators of ordinary loads and stores (`load_cache_mode<cg>`). A TMA copy bypasses L1 and
@@ -46,7 +46,7 @@ __all__ = [
 
 
 class TmaLoadMode(NamedEnum, IntEnum):
-    """The mode in which a load reaches its CTAs. The reference page uses the long names.
+    """How a load reaches its CTAs. The reference page uses the long names.
 
     >>> int(TmaLoadMode.W128_MULTICAST), TmaLoadMode.TMA_LOAD_TWO_CTA.name
     (3, 'TWO_CTA')
@@ -68,7 +68,7 @@ class TmaLoadMode(NamedEnum, IntEnum):
 
 
 class TmaStoreMode(NamedEnum, IntEnum):
-    """The mode in which a store walks global memory.
+    """How a store walks global memory.
 
     >>> TmaStoreMode.TMA_STORE_IM2COL_W is TmaStoreMode.IM2COL_W
     True

@@ -1,6 +1,6 @@
 """Rebind a tensor map on the device: write new address, extents and strides to a map that keeps its format and box.
 
-The sequence is that of the TMA Atoms reference pages: an optional seed copy (a host map, copied by cp_fenceproxy), the
+The sequence follows the TMA Atoms reference pages: an optional seed copy (a host map, copied by cp_fenceproxy), the
 acquire fence, the address, all extents, the strides of modes 1.., and the release fence. It has 1 + rank + (rank - 1) =
 2 x rank replacements. The fence scope is cta within one CTA and gpu across CTAs. A consumer executes an acquire fence
 before the copy that reads the map.
@@ -284,7 +284,7 @@ def init_sequence(request: TensorMapTiled, *, space: str = "global") -> tuple[Re
 
 
 def rebind_ptx(rank: int, arch: str = "sm_90a", *, scope: str = "gpu", version: Version = NEWEST_VERSION) -> str:
-    """Write a PTX module with the kernel `rebind`, in which one thread rebinds a map in global memory.
+    """Write a PTX module with the kernel `rebind`, where one thread rebinds a map in global memory.
 
     Parameters: p_map u64, p_address u64, p_extent0.. u32, p_stride1.. u64 (bytes).
 

@@ -1,4 +1,4 @@
-"""The record that a verified partition returns: its bytes, its flags, and the objects that its handles stand for.
+"""The record that a verified partition returns: its bytes, its flags, and the objects that its handles identify.
 
 A record has 24 bytes, little-endian:
 
@@ -158,7 +158,7 @@ RECORD_BYTES: Final = 24
 SWIZZLE_MODE_OF: Final[dict[int, int]] = {0: 0, 1: 3, 2: 3, 3: 2, 4: 2, 6: 2}
 """The driver's swizzle code -> the record's number: 32 and 64 bytes share one number, the spans of 128 bytes another.
 
-The reference page's numbers differ from those of the driver and of the matrix descriptor. `.cu_swizzle` is the
+The reference page's numbers differ from the numbers of the driver and of the matrix descriptor. `.cu_swizzle` is the
 driver's number."""
 
 _FORMAT: Final = struct.Struct("<QIHBBQ")

@@ -5,7 +5,7 @@
     3a  nv_tileas    the same, assembler-near             6   PTX, 7 SASS: `lowering`
     3   nv_tileas    after the rewrite: descriptor, barrier, asynchronous copy with its byte count
 
-The stages are those of the TMA load walkthrough, which does not cover stores and reductions; their stages follow by
+The stages follow the TMA load walkthrough, which does not cover stores and reductions; their stages are defined by
 analogy. Traces are for reading: stage 6 is the first text that an assembler accepts.
 
 Coordinates are outermost first up to stage 3. Between stages 3 and 4 they are reversed, once, to the order of the
@@ -192,8 +192,8 @@ GENERATIONS: Final = {
 }
 """First architecture of each generation of copy hardware -> the operation of a load at stage 3.
 
-Source: TMA load walkthrough, capability cross-check. It lists sm_90a, sm_100 and sm_120 for TMA; every architecture
-from sm_90 on has the instruction.
+Source: TMA load walkthrough, capability cross-check. It lists sm_90a, sm_100 and sm_120 for TMA; sm_90 and every newer
+architecture has the instruction.
 """
 
 
@@ -525,7 +525,7 @@ def stage4_text(copy: TracedCopy) -> str:
 
 
 def stage5_text(copy: TracedCopy) -> str:
-    """Write stage 5 (no token, an immediate byte count). The operands of each further box are computed before it."""
+    """Write stage 5 (no token, an immediate byte count). The operands of each later box are computed before it."""
     n, is_load = value_names(copy), copy.direction == "load"
     if is_load:
         lines = [
@@ -587,7 +587,7 @@ def check_device_descriptor(copy: TracedCopy, arch: str) -> list[Diagnostic]:
 
 
 def check_map_rules(copy: TracedCopy, arch: str) -> list[Diagnostic]:
-    """List the driver's rules that the copy's tensor map breaks, except those of box rows, which stage 3b checks."""
+    """List the driver's rules that the copy's tensor map breaks, except rules about box rows, which stage 3b checks."""
     if architecture(arch).number < 90:
         return []
     judged = [

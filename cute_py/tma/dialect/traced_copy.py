@@ -13,7 +13,7 @@ of the tile:
     (256,128):(1,256), tile 64x32    shape = [%M, %K], stride = [1, %M]    tile = [32, 64], dim_map = [1, 0]
     (256,100):(128,1), tile 64x32    shape = [%M, %K], stride = [%sm, 1]   tile = [64, 32], dim_map = [0, 1]
 
-Modes are those of the tensor map: merged modes count as one mode, and modes of static size 1 are omitted.
+Modes are the modes of the tensor map: merged modes count as one mode, and modes of static size 1 are omitted.
 """
 
 from __future__ import annotations
@@ -300,7 +300,7 @@ def laid(tile: tuple[int, ...], box: tuple[int, ...]) -> Places:
 def _placed(atom: TmaAtom, box: tuple[int, ...], cta: int) -> tuple[tuple[int, ...], Places, tuple[int, ...]]:
     """Return the tile, and the origins and offsets of its boxes, from the instructions of a tiled atom.
 
-    All CTAs of a multicast move the tile together; the boxes are those of CTA `cta`.
+    All CTAs of a multicast move the tile together; the boxes belong to CTA `cta`.
     """
     first = first_tile(atom)
     lowest = [min(column) for column in zip(*first.rows, strict=True)]
@@ -335,8 +335,8 @@ def _placed_patches(
     mine = range(cta * atom.instructions, (cta + 1) * atom.instructions)
     if pixel := next((pixels[i] for i in mine if pixels[i] != pixels[mine[0]]), 0):
         text = (
-            f"a box of an im2col tile begins at pixel {pixel} of the tile, whose coordinates depend on those of "
-            f"the tile"
+            f"a box of an im2col tile begins at pixel {pixel} of the tile, whose coordinates depend on the "
+            f"coordinates of the tile"
         )
         hint = "use the .ptx() of a tma_load or tma_store, which has the coordinates of its tile"
         raise TmaBuildError(text, {"box": f"{box[-2]} pixels of {box[-1]} channels"}, hint)
@@ -344,8 +344,8 @@ def _placed_patches(
     # The first pixel of a later CTA is not a sum either, so only a CTA that begins with the tile has origins.
     if mine[0] and pixels[mine[0]]:
         text = (
-            f"CTA {cta} begins at pixel {pixels[mine[0]]} of an im2col tile, whose coordinates depend on those of "
-            f"the tile"
+            f"CTA {cta} begins at pixel {pixels[mine[0]]} of an im2col tile, whose coordinates depend on the "
+            f"coordinates of the tile"
         )
         raise TmaBuildError(text, hint="use the .ptx() of a tma_load, which has the coordinates of its tile")
     origins = tuple([(*(0,) * (len(box) - 1), channels[i]) for i in mine])
@@ -454,7 +454,7 @@ def _is_inside(
 
 
 def _element(atom: object, request: TensorMap) -> DType:
-    """Return the type of the elements that an atom moves: the type of the atom, or that of its tensor map."""
+    """Return the type of the elements that an atom moves: the type of the atom, or the type of its tensor map."""
     row = FORMATS[int(request.data_type or 0)]
     dtype = as_dtype(getattr(atom, "dtype", None) or row.dtypes[0])
     return dtype if dtype.bits == row.bits else as_dtype(getattr(atom, "internal_dtype", None) or row.dtypes[0])
@@ -477,19 +477,19 @@ def trace_copy(
     Args:
         atom: an atom, bound or not; an operation or a descriptor of the reference pages (a descriptor is a copy of one
             box); or a request. A `TracedCopy` is returned unchanged.
-        tile_coord: the tile, as for `execute`; the default is that of an operation.
+        tile_coord: the tile, as for `execute`; the default comes from the operation.
         tensor: the tensor's name in traces.
         device_descriptor: whether the tensor map is made on the device.
-        alignment: alignment of the tensor map's address, bytes; default: that of the descriptor.
+        alignment: alignment of the tensor map's address, bytes; default: the alignment of the descriptor.
         mem_semantic: one of `MEM_SEMANTICS`.
         in_bounds: one value per mode of the tile. The default is true if the operation promises it, otherwise whether
             the tile is inside the tensor.
         operation: load, store or reduce, as the program requests it; default: the operation of the atom.
-        im2col_offsets: offsets of an im2col load, W first; default: those of the operation, or of the tile.
+        im2col_offsets: offsets of an im2col load, W first; default: the offsets of the operation, or of the tile.
     Raises:
         TmaBuildError: the argument is not an atom or is a prefetch, values contradict each other, the rank of the box
-            differs from that of the atom's box ('tmaBoxDim and atomBoxDim length mismatch'), the part of one CTA of a
-            multicast has fewer than 128 bytes, an im2col tile has several boxes of pixels, or a tile is given for an
+            differs from the rank of the atom's box ('tmaBoxDim and atomBoxDim length mismatch'), the part of one CTA of
+            a multicast has fewer than 128 bytes, an im2col tile has several boxes of pixels, or a tile is given for an
             im2col request without an atom.
         TmaLimitError: the tile does not fit into the shared memory of a block.
         CoordinateError: the number of coordinates is wrong.

@@ -3,11 +3,11 @@
     partition(smem, gtensor, tiler)  ->  [TmaPartitionResult]
     verify_partition(...)            ->  PartitionWalk: does not raise, and has the flags of the steps that passed
 
-Only this module checks descriptor shape, transfer mode, multicast count and reduction together. Its checks go beyond
-those of `make_tma_atom`, which follows CuTe C++ and does not use this module.
+Only this module checks descriptor shape, transfer mode, multicast count and reduction together. It checks more than
+`make_tma_atom`, which follows CuTe C++ and does not use this module.
 
-One table has the steps: number, text, printed operands, and check. The texts equal those of the TMA Atoms reference
-page byte for byte. A check is a pure function that returns whether the operands pass. Steps 1 to 6 use only the kinds
+One table has the steps: number, text, printed operands, and check. The texts are byte-identical to the texts on the TMA
+Atoms reference page. A check is a pure function that returns whether the operands pass. Steps 1 to 6 use only the kinds
 and values of the operands; step 8 is the first that computes the G-basis.
 """
 
@@ -141,7 +141,7 @@ def aligned_strides(layout: Layout | None, bits: int) -> bool:
 
 
 def gmem_strides(op: PartitionOperands) -> bool:
-    """Step 4 for the global layout alone: its strides are integers and aligned."""
+    """Step 4 for the global layout: its strides are integers and aligned."""
     layout = op.gmem_layout
     return integer_strides(layout) and (not op.dialect.limits or aligned_strides(layout, op.dtype.bits))
 
@@ -382,7 +382,8 @@ def partition(
             `cute_py.tmem.get_copy_s2t_smem_desc`. It must have the swizzle of the tile, and at most its bytes. The atom
             then has it, and the record has its flag.
         arch: the architecture; multicast and im2col need sm_90, a two-CTA load sm_100.
-        dialect: 'seed' for the step order and texts of the reference page, 'dsl' for those of CuTe DSL 4.8.1.
+        dialect: 'seed' for the step order and texts of the reference page, 'dsl' for the order and texts of CuTe DSL
+            4.8.1.
     Raises:
         TmaVerifyError: a step fails; `.step` is its number, and the facts are the rules that the operands break.
         InvalidValueError: the mode is unknown, a load mode is given for a store, the architecture lacks the mode, or a
@@ -433,8 +434,8 @@ def verify_partition(
     The walk checks neither the architecture nor the size of a cluster.
 
     Args:
-        descriptor: the descriptor of the operation; it must match the tile, the tensor and the operation. The other
-            arguments are those of `partition`.
+        descriptor: the descriptor of the operation; it must match the tile, the tensor and the operation. For the other
+            arguments, see `partition`.
     Raises:
         InvalidTypeError: `descriptor` or `s2t` has another type.
         InvalidValueError: a mode is unknown, a load mode is given for a store or a reduction, or `metadata` is given.
@@ -482,7 +483,7 @@ def _set(flags: dict[TmaFlags, bool]) -> TmaFlags:
 
 
 def _operand_flags(op: PartitionOperands) -> TmaFlags:
-    """Return the flags that the operands alone determine."""
+    """Return the flags that are determined by only the operands."""
     load, store = op.load_mode, op.store_mode
     return _set(
         {

@@ -73,7 +73,7 @@ COMPANION_TEXT: Final = "got num_multicast of "
 class Dialect:
     """A dialect of the verifier: order of the steps, printed form of the operands, and extent of the checks.
 
-    The defaults are those of the reference page.
+    The defaults come from the reference page.
 
     Attributes:
         known: whether run-time integers of the shared layout and the CTA value map print as integers, not as `?`.
@@ -259,7 +259,7 @@ class PartitionOperands:
     def cta_v_map(self) -> Layout | None:
         """The CTA value map (value index -> global mode); None if the operands define no such map.
 
-        For a pair of CTAs, it is the map of the first CTA's half. An explicit map is that of one CTA, as in CuTe's
+        For a pair of CTAs, it is the map of the first CTA's half. An explicit map describes one CTA, as in CuTe's
         two-CTA MMAs.
         """
         if self.explicit_v_map is not None:
@@ -370,7 +370,8 @@ class PartitionOperands:
     def map_rules(self) -> list[Diagnostic]:
         """The reasons why no tensor map can be made from these operands.
 
-        The rules are those of `make_tma_atom`, and agreement with the operation's own descriptor if it has one.
+        The rules are the same as in `make_tma_atom`; the map must also agree with the operation's own descriptor if it
+        has one.
         """
         made, arch = self.made, rules_of(self.arch)
         found: list[Diagnostic]
@@ -418,7 +419,7 @@ class PartitionOperands:
 
     @property
     def _contradictions(self) -> list[Diagnostic]:
-        """The fields in which the operation's descriptor differs from the descriptor of the tile and the tensor."""
+        """The fields that differ between the operation's descriptor and the descriptor of the tile and the tensor."""
         made, other = self.made, self.descriptor
         if other is None or isinstance(made, CuteError):
             return []
@@ -464,7 +465,7 @@ class PartitionOperands:
 
     @property
     def count_of_descriptor(self) -> int:
-        """Number of CTAs among which the descriptor's box is divided.
+        """Number of CTAs that share the descriptor's box.
 
         For an im2col descriptor, this is the count of the operation.
         """

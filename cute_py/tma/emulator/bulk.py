@@ -137,7 +137,7 @@ def _global(memory: GlobalMemory, address: int, nbytes: int) -> Bytes:
     if entry is None or address + nbytes > entry.end:
         raise TmaTrap(
             ILLEGAL_ADDRESS,
-            "the copy reads or writes bytes that no memory range holds",
+            "the copy reads or writes bytes outside all memory ranges",
             {"bytes": f"0x{address:x} to 0x{address + nbytes:x}"},
         )
     return entry.array[address - entry.address : address - entry.address + nbytes]

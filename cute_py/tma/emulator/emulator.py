@@ -5,7 +5,7 @@
     Emulator().reduce("add", descriptor, gmem, coords, smem)
 
 Each call is one instruction, which is complete when the call returns. `load_many` and `store_many` run many
-instructions of one descriptor at once. The result has the attribute `evidence`: 'measured' or 'documented'.
+instructions of one descriptor in one call. The result has the attribute `evidence`: 'measured' or 'documented'.
 `cute_py.machine` runs copies together with the threads of a kernel.
 """
 
@@ -96,7 +96,7 @@ class Emulator:
             multicast_mask: if bit i is set, the load writes to the same offset in CTA i of the cluster, and signals the
                 barrier of that CTA.
             cta_group: 1 or 2. With 2, for each destination CTA the load signals one CTA of its pair: the CTA whose rank
-                is even or odd like that of the barrier's CTA.
+                has the same parity as the rank of the barrier's CTA.
         Returns:
             the bytes that the load counts at the barrier of one destination, including out-of-bounds elements.
         Raises:
@@ -137,7 +137,7 @@ class Emulator:
         multicast_mask: None = None,
         gmem_base: int = 0,
     ) -> TransactionBytes:
-        """Run one store from shared to global memory. The arguments are those of `load`, in the same order.
+        """Run one store from shared to global memory. The arguments are the same as for `load`, in the same order.
 
         Like the hardware, a store writes a row up to the next multiple of 16 bytes, so it may overwrite up to 15 bytes
         past the end of the tensor's row.
@@ -187,7 +187,7 @@ class Emulator:
         im2col_offsets: Sequence[int] = (),
         gmem_base: int = 0,
     ) -> TransactionBytes:
-        """Run one prefetch into L2. It changes no bytes, but its operands are checked like those of a load.
+        """Run one prefetch into L2. It changes no bytes, but its operands are checked like the operands of a load.
 
         Returns:
             0 transaction bytes.
@@ -212,7 +212,8 @@ class Emulator:
         im2col_offsets: IntegersLike = (),
         gmem_base: int = 0,
     ) -> TransactionBytes:
-        """Run n loads of one descriptor. The result is that of sequential loads. If one load traps, none is run.
+        """Run n loads of one descriptor. The result is the same as for sequential loads. If one load traps, none is
+        run.
 
         Args:
             coords: (n, R) array, innermost mode first.
@@ -372,7 +373,7 @@ def _stored(batch: Batch) -> TransactionBytes:
 #
 # A `Batch` holds n instructions in arrays. For one instruction, each array holds one number, and the checks take 60
 # microseconds, although the sixteen kilobytes of a tile are copied in five. Here the same conditions are tests of plain
-# integers. They accept only tiles for which nothing is refused, filled or rounded. All others go to the batch, which
+# integers. They accept only tiles that need no refusal, fill or rounding. All others go to the batch, which
 # has the rules and their texts. A test compares the two.
 
 _PLAIN: Final = 1 << 62
@@ -385,7 +386,7 @@ class _Tile:
 
     address: int
     room: tuple[int, ...]
-    """Number of coordinates in each mode at which a box inside the tensor can start."""
+    """Number of coordinates in each mode where a box inside the tensor can start."""
     steps: tuple[int, ...]
     """Bytes from one coordinate to the next."""
     grain: int

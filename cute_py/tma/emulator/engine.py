@@ -1,4 +1,4 @@
-"""Run n instructions of one descriptor at once: check all of them, then move all bytes.
+"""Run n instructions of one descriptor together: check all of them, then move all bytes.
 
 `Batch.check` must pass before any byte moves, so that a trap leaves memory unchanged. `load` then runs the loads of a
 range of instructions; `store` runs their stores or reductions. The engine works in pieces of about two megabytes, which
@@ -287,7 +287,7 @@ class _Windows:
         self.image: Image | None = next(iter(self.images.values())) if len(self.images) == 1 else None
         """The image of all instructions, if they have one position in the pattern."""
         self._breaks: list[int] = []
-        """Windows after which a gap follows."""
+        """Windows that are followed by a gap."""
         if self.image is not None and len(starts) > 1:
             self._breaks = np.flatnonzero(starts[1:] - starts[:-1] != self.image.extent).tolist()
 
@@ -378,7 +378,7 @@ class Box:
     strides: tuple[int, ...]
     """Bytes from one coordinate to the next, for the same modes."""
     room: tuple[int, ...]
-    """Number of coordinates in each mode at which a box inside the tensor can start; 0 or less if it is too large."""
+    """Number of coordinates in each mode where a box inside the tensor can start; 0 or less if it is too large."""
     reach: int
     """Bytes from the first byte to the end of the last."""
     rows_overlap: bool

@@ -57,7 +57,7 @@ W128_ROWS: Final = 128
 """Pixels of im2col::w::128, for any descriptor. Source: PTX ISA 9.0, im2col::w::128 mode."""
 
 W128_GROUP: Final = 32
-"""Pixels of im2col::w::128 after which halo pixels follow. Source: PTX ISA 9.0, wHalo."""
+"""Number of pixels of im2col::w::128 before each group of halo pixels. Source: PTX ISA 9.0, wHalo."""
 
 _SLICE_BYTES: Final = {0: 0, 1: 16, 2: 32}
 """Interleave -> bytes of a channel slice."""
@@ -94,7 +94,7 @@ class SwizzlePattern:
 
     @property
     def repeat(self) -> int:
-        """The number of bytes after which the pattern repeats.
+        """The period of the pattern, in bytes.
 
         >>> swizzle_pattern(TensorMapSwizzle.B128).repeat
         1024
@@ -245,7 +245,7 @@ class Geometry:
 
     @property
     def group(self) -> int:
-        """The number of pixels after which halo pixels follow in the w modes."""
+        """The number of pixels before each group of halo pixels in the w modes."""
         return W128_GROUP if self.mode == "im2col::w::128" else self.rows
 
 

@@ -96,9 +96,9 @@ class Mbarrier:
         self.name = expect(name, str, "the name of an mbarrier")
         self.arrive_count = self._next_count = arrive_count
         self.offset: int | None = None
-        """Offset in shared memory in bytes, if the barrier lives there."""
+        """Offset in shared memory in bytes, if the barrier is there."""
         self.rank = 0
-        """Rank of the CTA whose shared memory holds it."""
+        """Rank of the CTA whose shared memory contains it."""
         self.phase = 0
         self.pending = arrive_count
         self.tx_count = 0
@@ -189,7 +189,7 @@ class Mbarrier:
     def try_wait(self, parity: int) -> bool:
         """Whether the phase of this parity has completed, so that the current phase has the other parity.
 
-        A new barrier is in phase 0, so a wait for parity 1 succeeds at once; the first pass of a ring uses this.
+        A new barrier is in phase 0, so a wait for parity 1 succeeds immediately; the first pass of a ring uses this.
 
         Raises:
             InvalidValueError: parity is not 0 or 1.
@@ -267,7 +267,8 @@ def signalled(
     """Return the barriers that a load signals, one for each destination.
 
     With multicast, a load signals the barrier at the offset of `barrier` in each destination CTA. With `.cta_group::2`,
-    it signals one CTA of each destination's pair: the CTA whose rank is even or odd like that of the barrier's CTA.
+    it signals one CTA of each destination's pair: the CTA whose rank has the same parity as the rank of the barrier's
+    CTA.
 
     Source: PTX ISA 9.0, cp.async.bulk.tensor; multicast was measured on NVIDIA H200, cta_group::2 was not.
     """

@@ -43,13 +43,13 @@ SHARED_LIMIT = 1 << 32
 """End (exclusive) of shared-memory addresses, which have 32 bits."""
 
 MAX_SHARED = 1 << 28
-"""Largest emulated shared memory in bytes: a thousand times that of a GPU, for programs of many tiles at once."""
+"""Largest emulated shared memory in bytes: a thousand times as much as on a GPU, for programs with many tiles."""
 
 MAX_ALLOCATION = 1 << 40
 """Largest emulated allocation in bytes, more than a GPU has. The host refuses more than it has."""
 
 ADDRESS_LIMIT = 1 << 63
-"""End (exclusive) of byte addresses, which the engine holds in signed 64-bit numbers. GPUs have at most 57 bits."""
+"""End (exclusive) of byte addresses, which the engine stores as signed 64-bit numbers. GPUs have at most 57 bits."""
 
 ILLEGAL_ADDRESS = "CUDA_ERROR_ILLEGAL_ADDRESS"
 
@@ -147,7 +147,7 @@ class GlobalMemory:
         """Add a zeroed range after all others, aligned like a device allocation.
 
         Raises:
-            InvalidTypeError, InvalidValueError: as `add`; also if the size is negative or exceeds the memory of the
+            InvalidTypeError, InvalidValueError: see `add`; also: the size is negative or exceeds the memory of the
                 host, or if the alignment is below 1.
         """
         expect(name, str, "the name of a range")
@@ -225,7 +225,7 @@ def unequal_bits(found: NDArray[np.generic], expected: NDArray[np.generic]) -> t
 
 
 def items(array: Bytes, size: int) -> NDArray[np.void]:
-    """Return a view of `array` whose item i is the `size` bytes from byte i on."""
+    """Return a view of `array` whose item i is the `size` bytes that start at byte i."""
     count = max(len(array) - size + 1, 0)
     return np.ndarray((count,), np.dtype(f"V{size}"), array, 0, (1,))
 
@@ -260,7 +260,7 @@ def require_rows(memory: GlobalMemory, address: Integers, size: int, *, writing:
             first = max(int(bad[0]), end)
             raise TmaTrap(
                 ILLEGAL_ADDRESS,
-                "the box reads or writes bytes of the tensor that no memory range holds",
+                "the box reads or writes bytes of the tensor outside all memory ranges",
                 {
                     "address": f"0x{first % 2**64:x}",
                     "ranges": "; ".join(f"{entry.name} {entry.bounds}" for entry in memory.ranges),

@@ -66,7 +66,7 @@ NEWER_FORMS: Final[dict[tuple[str, str], bool]] = {
     ("cta_group::2", "load"): True,
 }
 """(mode or modifier, instruction) -> whether it exists only in the architecture-specific targets (suffix a or f) of the
-datacenter chips. The listed forms exist from sm_100 on, all others from sm_90 on. Source: ptxas 13.0.88."""
+datacenter chips. The listed forms exist on sm_100 and newer, all others on sm_90 and newer. Source: ptxas 13.0.88."""
 
 _DATACENTER: Final = (100, 101, 103, 110)
 
@@ -277,7 +277,7 @@ def window_offsets(smem: SharedMemory, offsets: IntegersLike, n: int) -> Integer
 
 
 def destinations(smem: SharedMemory, multicast_mask: int | None) -> list[SharedMemory]:
-    """Return the shared memories that a load writes: `smem`, or those of the CTAs in the mask.
+    """Return the shared memories that a load writes: `smem`, or the shared memories of the CTAs in the mask.
 
     Raises:
         InvalidValueError: the mask is 0, has more than 16 bits, or has the bit of a CTA that the cluster lacks.
@@ -320,7 +320,7 @@ def check_traps(geometry: Geometry, instruction: str, coords: Integers, op: str 
             found.append(Diagnostic(rule, argument, int(values[i]) // per, unit, requirement, facts=where(i)))
 
     if not geometry.address and geometry.dims == (1,) and geometry.row_bytes == 1:  # no driver makes such a map
-        found.append(Diagnostic("map of zeros", text="the descriptor holds zeros, not a tensor map"))
+        found.append(Diagnostic("map of zeros", text="the descriptor contains zeros, not a tensor map"))
     if op is not None and geometry.data_type not in REDUCTIONS[op]:
         text = f"reduction {op!r} does not exist for element format {geometry.data_type.name}"
         found.append(Diagnostic("reduction", text=text))

@@ -3,8 +3,8 @@
     logical coordinate -> TMA coordinate -> global byte -> instruction -> shared byte -> bank
 
 A `Trace` represents a copy as a list of instructions with one descriptor. `forward` follows an element of the tensor to
-shared memory, `backward` returns the element to which a shared-memory byte belongs, and `first_difference` finds the
-first byte in which two memories differ.
+shared memory, `backward` returns the element that a shared-memory byte belongs to, and `first_difference` finds the
+first byte that differs between two memories.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class TraceStep:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first byte in which two memories differ, and the instruction that wrote it."""
+    """The first byte that differs between two memories, and the instruction that wrote it."""
 
     byte: int
     found: int
@@ -88,7 +88,7 @@ class Difference:
 
 
 def byte_difference(found: Bytes, expected: Bytes) -> Difference | None:
-    """Find the first byte in which two memories of one length differ, without its step; None if they are equal."""
+    """Find the first byte that differs between two memories of one length, without its step; None if they are equal."""
     first = unequal_bits(found, expected)
     return first and Difference(first[0], int(found[first[0]]), int(expected[first[0]]), first[1], None)
 
@@ -129,7 +129,7 @@ class Trace:
         descriptor, mode, im2col_offsets: as for `Emulator.load`.
         coords: (n, R), innermost mode first.
         smem_offsets: (n,) bytes.
-        smem: the shared memory, of which only the base address is used. None: the base address is 0.
+        smem: the shared memory; only its base address is used. None: the base address is 0.
         gmem: the global memory, whose range names appear in printed addresses. None: addresses print as integers.
         logical: a function from a TMA coordinate to the coordinate in the tensor's own order; None if there is none.
 
@@ -254,7 +254,7 @@ class Trace:
         return found
 
     def backward(self, shared_offset: int) -> TraceStep | None:
-        """Return the step that wrote the byte at a shared-memory offset last; None if no instruction wrote it."""
+        """Return the last step that wrote the byte at a shared-memory offset; None if no instruction wrote it."""
         shape = self.geometry
         shared_offset = expect_integer(shared_offset, "the offset in shared memory", 0, SHARED_LIMIT - 1)
         # A swizzle is its own inverse.
@@ -293,7 +293,8 @@ class Trace:
     def first_difference(
         self, found: Bytes, expected: Bytes, *, space: str = "shared", base: int = 0
     ) -> Difference | None:
-        """Find the first byte in which two memories differ, and the instruction that wrote it; None if they are equal.
+        """Find the first byte that differs between two memories, and the instruction that wrote it; None if they are
+        equal.
 
         Args:
             found, expected: uint8 arrays of one length.

@@ -2,7 +2,7 @@
 
     destination = destination OP source
 
-inc and dec are those of PTX's `atom`: inc counts up to the source and starts again at 0; dec counts down and starts
+inc and dec follow PTX's `atom`: inc counts up to the source and starts again at 0; dec counts down and starts
 again at the source. Floating-point sums are rounded to nearest even in the format itself (tf32: in float32). The two
 FTZ formats replace denormal operands and results by zeros of the same sign; the other formats keep denormals. In the
 16-bit and 32-bit formats, all NaN results have the same bit pattern. A float64 sum returns a NaN operand unchanged; if

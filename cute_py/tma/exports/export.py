@@ -75,7 +75,7 @@ def encode_call(request: TensorMap, *, variable: str = "map", address: str = "gl
         promotion, fill = L2Promotion(request.l2_promotion), OobFill(request.oob_fill)
         wide = Im2ColWideMode(request.mode).name if isinstance(request, TensorMapIm2colWide) else ""
     except ValueError as error:
-        raise EmissionError("the request has a number for which the driver has no name", {"number": error}) from None
+        raise EmissionError("the request has a number without a name in the driver", {"number": error}) from None
     pixels = []
     if isinstance(request, TensorMapTiled):
         arrays, own = [_array("cuuint32_t", "box_dim", request.box_dim)], "box_dim, element_strides"
@@ -254,7 +254,7 @@ def export(atom: Copyable, kind: str, *, request: TensorMap | None = None, arch:
         atom: an atom or operation, as for `lower`.
         kind: "cu": a CUDA C++ kernel for one tile; "ptx": a module for one tile (without TMA before sm_90); "c": the
             cuTensorMapEncode* call with literal arguments; "cute": CuTe C++; "triton": a Triton kernel.
-        request: the request of the tensor map; default: that of the atom.
+        request: the request of the tensor map; default: the request of the atom.
         arch: the target, for "ptx".
     Raises:
         InvalidValueError: the kind or the architecture does not exist.
@@ -288,7 +288,7 @@ def export(atom: Copyable, kind: str, *, request: TensorMap | None = None, arch:
 def write_export(
     atom: Copyable, kind: str, path: str | PathLike[str], *, request: TensorMap | None = None, arch: str = "sm_90a"
 ) -> Path:
-    """Write an export to a file. If the path has no file extension, that of the kind is added.
+    """Write an export to a file. If the path has no file extension, the extension of the kind is added.
 
     Args:
         path: the file. atom, kind, request, arch: as in `export`.
@@ -297,7 +297,7 @@ def write_export(
     Raises:
         InvalidValueError: the path does not name a file.
         FileFormatError: the file can't be written.
-        As `export`.
+        See `export`.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))

@@ -48,7 +48,7 @@ class PreparedGemm:
 
     Args:
         views: the device views of A, B and C. keep: objects that must outlive the launches.
-        others: values of further kernel parameters, for kernels whose source was changed.
+        others: values of additional kernel parameters, for kernels whose source was changed.
     """
 
     def __init__(
@@ -110,13 +110,15 @@ def cause_of(plan: GemmPlan, full: WaitTimeout | None, empty: WaitTimeout | None
     if empty is not None and empty.stage < plan.stages:
         return (
             f"flipped parity: the producer waits for phase {empty.phase} of a new barrier; there a wait for parity 1 "
-            f"passes at once, and a wait for parity 0 does not"
+            f"passes immediately, and a wait for parity 0 does not"
         )
     if full is None:
         arrivals = counted(plan.cluster * plan.warpgroups, "arrival")
         return f"missing arrivals: an empty barrier needs {arrivals} per phase"
     if full.expected != plan.stage_bytes:
-        return f"wrong expect_tx: a full barrier expects {full.expected} bytes, but the loads bring {plan.stage_bytes}"
+        return (
+            f"wrong expect_tx: a full barrier expects {full.expected} bytes, but the loads deliver {plan.stage_bytes}"
+        )
     if plan.cluster > 1:
         mask = (1 << plan.cluster) - 1
         return f"wrong mask, because the bytes are right: each CTA's part must go to all {plan.cluster}, mask {mask:#x}"
@@ -183,8 +185,7 @@ class GemmKernel:
         Args:
             a, b, c: (M,K), (N,K), (M,N) arrays with the strides and types of the atoms' tensors.
         Raises:
-            InvalidValueError, InvalidTypeError: shapes, strides or types of the arrays differ from those of the atoms'
-                tensors.
+            InvalidValueError, InvalidTypeError: shapes, strides or types of the arrays do not match the atoms' tensors.
             DeviceError: there is no device.
         """
         views = {name: self._view(name, array) for name, array in zip("ABC", (a, b, c), strict=True)}
@@ -205,8 +206,7 @@ class GemmKernel:
         Returns:
             c.
         Raises:
-            InvalidValueError, InvalidTypeError: shapes, strides or types of the arrays differ from those of the atoms'
-                tensors.
+            InvalidValueError, InvalidTypeError: shapes, strides or types of the arrays do not match the atoms' tensors.
             DeviceError: there is no device, or a barrier did not complete; the message has the expected and arrived
                 bytes.
         """
@@ -232,8 +232,7 @@ class GemmKernel:
         The arguments are numpy arrays.
 
         Raises:
-            InvalidValueError, InvalidTypeError: shapes, strides or types of the arrays differ from those of the atoms'
-                tensors.
+            InvalidValueError, InvalidTypeError: shapes, strides or types of the arrays do not match the atoms' tensors.
         """
         import numpy as np
 
@@ -260,7 +259,7 @@ class GemmKernel:
                 out.
         Raises:
             InvalidValueError: the tile, step or backend does not exist, or the arrays do not fit.
-            TmaTrap, DeviceError: as the loads do.
+            TmaTrap, DeviceError: a load fails.
         """
         numbers = expect_integers(tile, "a tile of C", 0)
         if len(numbers) != 2:
@@ -361,7 +360,7 @@ class GemmKernel:
             f"  staging of C    {plan.staging_bytes}: {plan.warpgroups} x {plan.staging} x {c.bytes}",
             "",
             "barriers of a stage",
-            f"  full            1 arrival and {plan.stage_bytes} bytes, which {counted(loads, 'load')} bring",
+            f"  full            1 arrival and {plan.stage_bytes} bytes, from {counted(loads, 'load')}",
             f"  empty           {counted(plan.cluster * plan.warpgroups, 'arrival')}: one from each warpgroup "
             "that reads it",
             "",
@@ -409,8 +408,8 @@ def gemm_kernel(
     Args:
         tiled_mma: a dense wgmma with A and B in shared memory and float32 accumulators; 1 or 2 warpgroups along M, at
             most 192 accumulators per thread (a tile of 256 x 192).
-        tma_a, tma_b: loads of A (M,K) and B (N,K). The shared layout of each is that of one stage, canonical for wgmma.
-            If one of them is a multicast to 2 CTAs, two CTAs form a cluster and share that operand.
+        tma_a, tma_b: loads of A (M,K) and B (N,K). The shared layout of each describes one stage, and is canonical for
+            wgmma. If one of them is a multicast to 2 CTAs, two CTAs form a cluster and share that operand.
         tma_c: the store of C (M,N). Its shared layout is a K-major tile of 64 rows, of bfloat16 or float16.
         stages: number of stages of the ring, 2 to 16; default: as many as fit in shared memory.
         epilogue: a CUDA C++ expression in `x`, an element of A * B (float).

@@ -104,7 +104,7 @@ class GemmOperand:
 class GemmPlan:
     """The tiles, stages, descriptors and coordinates of one GEMM kernel.
 
-    Sizes are in elements unless the name says bytes.
+    Sizes are in elements, except sizes whose name contains "bytes".
 
     >>> import cute_py as cute
     >>> def atom(op, rows, columns, tile):
@@ -207,7 +207,7 @@ class GemmPlan:
 
 
 def most_stages(stage: int, staging: int) -> int:
-    """Return how many stages of `stage` bytes fit in the shared memory of a block beside the staging buffers."""
+    """Return how many stages of `stage` bytes fit in the shared memory of a block next to the staging buffers."""
     return min((MAX_SHARED_BYTES - BARRIER_ROOM - staging) // stage, MAX_STAGES)
 
 
@@ -228,7 +228,7 @@ def check_gemm(
     `direction`, `extents`, `tile`, `no_descriptor`, `staging_tile`, `multicast`, `stages`.
 
     Args:
-        As `gemm_kernel`.
+        See `gemm_kernel`.
     Raises:
         InvalidTypeError: the arguments are not a tiled MMA and TMA atoms.
         InvalidValueError: stages or staging is out of range.
@@ -478,7 +478,7 @@ def plan_gemm(
     staging: int = 2,
     group: int = 8,
 ) -> GemmPlan:
-    """Compute the plan of a GEMM kernel. Arguments and errors are those of `gemm_kernel`."""
+    """Compute the plan of a GEMM kernel. For arguments and errors, see `gemm_kernel`."""
     atoms, stages, staging = _arguments(tiled_mma, tma_a, tma_b, tma_c, stages, staging)
     group = expect_integer(group, "group", 1)
     refuse(InvalidValueError, check_gemm(tiled_mma, tma_a, tma_b, tma_c, stages, staging))

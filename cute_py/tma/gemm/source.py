@@ -5,7 +5,7 @@ The other warpgroups wait for a stage, issue its wgmma, and free the stage befor
 stage are always in flight. stmatrix writes the accumulators of a tile to staging buffers. TMA stores then write them to
 C while the warpgroup multiplies the next tile.
 
-If a wait times out, the kernel reports it, and the thread does not wait any more. Warpgroups process the rest of their
+If a wait times out, the kernel reports it, and the thread no longer waits. Warpgroups process the rest of their
 tiles with the current contents of the stages, so that threads still meet at their barriers. They free no more stages,
 however, so that the waits of the producer time out too. By then all issued loads have arrived, so that no block ends
 before its loads.
@@ -29,7 +29,7 @@ from cute_py.tma.gemm.plan import GemmPlan, TileBox, TileBoxes
 NAME: Final = "gemm"
 PARAMETERS: Final = ("map_a", "map_b", "map_c", "record")
 DUMP_HERE: Final = "        const u64 a = first_a + stage"
-"""Start of the line before which a warpgroup may read the stage that it has waited for."""
+"""Start of a line of the source; just before it, a warpgroup may read the stage that it has waited for."""
 PRODUCER_REGISTERS: Final = {1: 40, 2: 40}
 CONSUMER_REGISTERS: Final = {1: 232, 2: 232}
 """Warpgroups that multiply -> registers of a thread; 40 * 128 + 232 * 256 are below the 65,536 of an SM."""

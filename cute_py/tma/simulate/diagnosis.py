@@ -231,7 +231,7 @@ class Run:
         cta_group: int = 1,
         gmem_base: int = 0,
     ) -> Flight:
-        """Issue a load whose bytes arrive when `land` is called. The operands are those of `Emulator.load`."""
+        """Issue a load whose bytes arrive when `land` is called. For the operands, see `Emulator.load`."""
         coords, offset = expect_integers(coords, "coordinates"), _offset(offset)
         expect(barrier, Mbarrier, "barrier")
         name = f"load {self._next()} at {coords}"

@@ -276,7 +276,7 @@ class _Simulation:
         self.stages[stage].state = state
 
     def land(self) -> bool:
-        """Let the loads arrive that are due at this tick."""
+        """Let the loads that are due at this tick arrive."""
         flying = len(self.flying)
         while self.flying and self.flying[0][0] <= self.tick:
             _, iteration, flight = self.flying.pop(0)

@@ -164,7 +164,7 @@ def test_partition_operands_refused() -> None:
         InvalidTypeError, match="cta_layout must be a layout that numbers the CTAs of a multicast, got None"
     ):
         cute.tma.tma_partition(load, 0, None, shared, tiles)
-    with pytest.raises(InvalidTypeError, match="the coordinate of one CTA can't hold `_`, got None"):
+    with pytest.raises(InvalidTypeError, match="the coordinate of one CTA can't contain `_`, got None"):
         cute.tma.tma_partition(load, None, one, shared, tiles)
     with pytest.raises(InvalidTypeError, match="tma_partition takes tensors, but gtensor is a Layout"):
         cute.tma.tma_partition(load, 0, one, shared, one)

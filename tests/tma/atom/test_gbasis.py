@@ -103,7 +103,7 @@ def test_split_oversize_cuts_to_a_divisor() -> None:
             Layout((Int(64), Int(32)), LayoutLeft),
             (Int(64), "32"),
             InvalidTypeError,
-            "a tiler must hold sizes and plain layouts, got",
+            "a tiler must consist of sizes and plain layouts, got",
         ),
     ],
 )
@@ -116,7 +116,7 @@ def test_refused(smem: Any, tile: Any, error: type[Exception], words: str) -> No
 
 def test_a_tile_is_no_swizzled_layout() -> None:
     swizzled = cute.ComposedLayout(cute.Swizzle(3, 4, 3), Int(0), Layout((Int(8), Int(64)), LayoutRight))
-    with pytest.raises(InvalidTypeError, match="a tiler must hold sizes and plain layouts, got"):
+    with pytest.raises(InvalidTypeError, match="a tiler must consist of sizes and plain layouts, got"):
         make_cta_v_map((64, 64), swizzled)
     assert make_cta_v_map((64, 64), (numpy.int64(8), 64)) == make_cta_v_map((64, 64), (8, 64))
     with pytest.raises(InvalidTypeError, match="coalesce_256 takes a layout, got int"):

@@ -79,13 +79,13 @@ def test_a_mode_of_stride_0_names_no_further_cta() -> None:
         (CLUSTER, (0, 0, 0, 0), (4,), InvalidValueError, "mode 4 does not exist in a coordinate of rank 4"),
         (CLUSTER, (0, 0, 0, 0), ("m",), InvalidTypeError, "a mode must be an integer, got str 'm'"),
         (CLUSTER, (0, 0, 0, 0), (None,), InvalidTypeError, "a mode must be an integer, got NoneType None"),
-        (Layout((1, 2, 1, 1)), (1, 1, 0, 0), (1,), InvalidValueError, "a CTA is (1, 1, 0, 0); must lie in (1,2,1,1)"),
-        (CLUSTER, (0, 0, -1, 0), (1,), InvalidValueError, "a CTA is (0, 0, -1, 0); must lie in (_2,_2,_4,_1)"),
-        (CLUSTER, (0, 2, 0, 0), (1,), InvalidValueError, "a CTA is (0, 2, 0, 0); must lie in"),
-        (CLUSTER, (0, None, 4, 0), (), InvalidValueError, "a CTA is (0, None, 4, 0); must lie in"),
-        (Layout(((2, 2), 4)), ((1, 2), 0), (1,), InvalidValueError, "a CTA is ((1, 2), 0); must lie in ((2,2),4)"),
-        (Layout(((2, 2), 4)), (4, 0), (1,), InvalidValueError, "a CTA is (4, 0); must lie in ((2,2),4)"),
-        (Layout(4), 4, (), InvalidValueError, "a CTA is 4; must lie in 4:_1"),
+        (Layout((1, 2, 1, 1)), (1, 1, 0, 0), (1,), InvalidValueError, "a CTA is (1, 1, 0, 0); must be in (1,2,1,1)"),
+        (CLUSTER, (0, 0, -1, 0), (1,), InvalidValueError, "a CTA is (0, 0, -1, 0); must be in (_2,_2,_4,_1)"),
+        (CLUSTER, (0, 2, 0, 0), (1,), InvalidValueError, "a CTA is (0, 2, 0, 0); must be in"),
+        (CLUSTER, (0, None, 4, 0), (), InvalidValueError, "a CTA is (0, None, 4, 0); must be in"),
+        (Layout(((2, 2), 4)), ((1, 2), 0), (1,), InvalidValueError, "a CTA is ((1, 2), 0); must be in ((2,2),4)"),
+        (Layout(((2, 2), 4)), (4, 0), (1,), InvalidValueError, "a CTA is (4, 0); must be in ((2,2),4)"),
+        (Layout(4), 4, (), InvalidValueError, "a CTA is 4; must be in 4:_1"),
         (
             (2, 2),
             (0, 0),
@@ -120,7 +120,7 @@ def test_a_partition_is_of_a_cta_that_is_there() -> None:
     atom = cute.tma.make_tma_copy("SM90_TMA_LOAD_MULTICAST", array, tile, None, 2)
     smem, tiles = tile_tensors(atom)
     for cta in (-1, 2, 5):
-        with pytest.raises(InvalidValueError, match=f"a CTA is {cta}; must lie in _2:_1"):
+        with pytest.raises(InvalidValueError, match=f"a CTA is {cta}; must be in _2:_1"):
             cute.tma.tma_partition(atom, cta, Layout(Int(2)), smem, tiles)
         with pytest.raises(InvalidValueError, match=f"thread {cta} does not exist|a thread index is {cta}; must"):
             atom.tiled_copy.get_slice(cta)
@@ -167,5 +167,5 @@ def test_a_cta_lies_in_the_layout_that_numbers_it(coord: Any, shape: Any, inside
     if inside:
         expect_cta(coord, layout)
         return
-    with pytest.raises(InvalidValueError, match=r"the number is .*; must lie in "):
+    with pytest.raises(InvalidValueError, match=r"the number is .*; must be in "):
         expect_cta(coord, layout, "the number")

@@ -249,7 +249,7 @@ def test_zeros_count(text: str) -> None:
         (
             "00000000  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n*\n",
             ParseError,
-            "the line * stands for lines that the dump omitted",
+            "the line * replaces lines that the dump omitted",
             "-v",
         ),
         ("{0 <repeats 500 times>}", InvalidValueError, "must have 8 or 16 words of 64 bits", "more than 128"),

@@ -254,7 +254,7 @@ def test_an_updated_descriptor_makes_an_atom() -> None:
             match=f"UPDATE_DIM needs an axis that is one mode of the tensor; axis {axis} combines 2 modes ",
         ) as refusal:
             apply_update(nested.descriptor, update)
-        assert "a tensor in which this axis is one mode" in str(refusal.value)
+        assert "a tensor where this axis is one mode" in str(refusal.value)
 
 
 def test_the_operands_are_counted() -> None:

@@ -169,7 +169,7 @@ def test_the_wide_call_has_its_mode() -> None:
     assert "INTERLEAVE_NONE, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128, CU_TENSOR_MAP_SWIZZLE_NONE" in encode_call(WIDE)
     assert "int lower_corner[2] = {-1, -1};" in encode_call(IM2COL)
     assert data_type_name(TensorMapDataType.PACKED_16U4_ALIGN8B) == "CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B"
-    with pytest.raises(EmissionError, match="no name"):
+    with pytest.raises(EmissionError, match="without a name"):
         encode_call(TensorMapTiled(9, 4096, (512,), (), (64,), l2_promotion=9))
     assert L2Promotion.B256 == 3
 

@@ -257,7 +257,7 @@ def test_the_cause_of_a_wait_that_does_not_end() -> None:
     assert cause_of(plan, timeout(0), timeout(0, 0, 0)).startswith("flipped parity")
     assert cause_of(plan, None, later).startswith("missing arrivals: an empty barrier needs 2 arrivals")
     assert cause_of(plan, timeout(0, 0, 32768), later) == (
-        "wrong expect_tx: a full barrier expects 32768 bytes, but the loads bring 49152"
+        "wrong expect_tx: a full barrier expects 32768 bytes, but the loads deliver 49152"
     )
     assert cause_of(shared, timeout(0), later).endswith("each CTA's part must go to all 2, mask 0x3")
     assert cause_of(plan, timeout(0), later).startswith("the loads complete on another barrier")

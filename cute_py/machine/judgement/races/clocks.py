@@ -12,7 +12,7 @@ An agent is a warp, or asynchronous work that one kind of wait completes. The ag
 
 `known[cluster, warp, 0, agent]` is the latest time of an agent that happens before the warp's next action. `[.., 1,
 ..]` is the same for accesses that a proxy fence has made visible to the asynchronous proxy. A warp knows its own
-actions without a clock. The lanes of a warp are one agent here; `met` is the time at which they last synchronised (see
+actions without a clock. The lanes of a warp are one agent here; `met` is the time when they last synchronised (see
 `lanes`).
 
 `far` extends this to the agents of other clusters. It is created at the first synchronisation through global memory.
@@ -76,7 +76,7 @@ class Clocks:
         self.floor = np.zeros(m.ctas, np.int64)
         """For each CTA: the last time that all its warps know of each other; older accesses are in order."""
         self.met = np.zeros(m.count // LANES, np.int64)
-        """For each warp: the last time at which its lanes met; earlier accesses are in order for all of them."""
+        """For each warp: the last time when its lanes met; earlier accesses are in order for all of them."""
 
     # ---- who ---------------------------------------------------------------------------------------------------------
 

@@ -1,10 +1,10 @@
 """Find races between lanes of one warp: lanes are independent threads, and only synchronisation orders their accesses.
 
 The clocks treat a warp as one agent. To distinguish its lanes, each granule (see `shadow`) stores the lane of an access
-beside its key, in `Shadow.writers` and `Shadow.readers`. The clocks store the time at which the lanes last
-synchronised, by bar.warp.sync or by any barrier, phase or strong access that the warp has acquired. If another lane has
-accessed a granule since then, nothing orders that access and the present access. shfl.sync, vote.sync and ldmatrix make
-lanes wait for each other, but they do not order memory.
+next to its key, in `Shadow.writers` and `Shadow.readers`. The clocks store the time when the lanes last synchronised,
+by bar.warp.sync or by any barrier, phase or strong access that the warp has acquired. If another lane has accessed a
+granule since then, nothing orders that access and the present access. shfl.sync, vote.sync and ldmatrix make lanes wait
+for each other, but they do not order memory.
 
 If two lanes write different values to one address in the same instruction, either value may remain.
 
@@ -39,7 +39,7 @@ _TOGETHER: Final = ("ldmatrix", "stmatrix", "wmma")
 
 
 def lanes_of(f: Frame, site: Site, count: int) -> Array | int:
-    """The lane (n * count,) for each granule that a frame's threads access, or a single value that stands for all
+    """The lane (n * count,) for each granule that a frame's threads access, or a single value that represents all
     lanes.
     """
     if site.name in _TOGETHER:

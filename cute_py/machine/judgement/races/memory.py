@@ -442,7 +442,7 @@ class MemoryJudge(Observer):
                 )  # fmt: skip
 
     def _group_key(self, f: Frame, site: Site, transfer: AsyncWork, *, reads: bool) -> int:
-        """Return the key of the agent that stands for a group of work: the reads or the writes of bulk groups, or
+        """Return the key of the agent that represents a group of work: the reads or the writes of bulk groups, or
         products. For other work, return 0.
         """
         clocks = self.clocks
@@ -461,7 +461,7 @@ class MemoryJudge(Observer):
         return CAREFUL | time << TIME | number | self._site(site) << SITE
 
     def _written_keys(self, f: Frame, site: Site, transfer: AsyncWork) -> list[int]:
-        """The keys of the written spans; a multicast has one per barrier, at which its span completes."""
+        """The keys of the written spans; a multicast has one key for each barrier where its span completes."""
         if not transfer.barriers:
             return [self._group_key(f, site, transfer, reads=False)]
         columns = [(*self.clocks.barrier_column(place), self.keeper.phase_time(place)) for place in transfer.barriers]

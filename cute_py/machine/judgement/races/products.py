@@ -171,7 +171,7 @@ class ProductJudge(Observer):
     def _say_not_fenced(self, f: Frame, site: Site, touches: _Touches, name: tuple[str, str]) -> None:
         one = self.code.instructions[touches.touched[name]]
         line = place_text(one, self.code.files)
-        text = f"{f.text()} multiply with {name[1]}, which {line} wrote; no wgmma.fence lies between the two"
+        text = f"{f.text()} multiply with {name[1]}, which {line} wrote; there is no wgmma.fence between the two"
         self.reports.add(
             ("registers not fenced", site.number), text, site.one, "error",
             threads=f.text(), other=shortened(one.text, 160), other_line=one.line,
@@ -229,7 +229,7 @@ def _moves(code: Code, number: int) -> tuple[tuple[Register, Register], ...]:
 
 
 def _copies(code: Code, every: Registers) -> Registers:
-    """The registers to which moves may copy registers of products, directly or indirectly."""
+    """The registers that may receive copies of registers of products through moves, directly or indirectly."""
     targets: dict[Register, list[Register]] = {}
     for number, one in enumerate(code.instructions):
         if one.opcode.startswith("mov."):

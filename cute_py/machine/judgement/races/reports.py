@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from cute_py.ptx.source import SourceInstruction
 
 MAX_FINDINGS: Final = 24
-"""Maximum number of findings of one run; further ones are only counted."""
+"""Maximum number of findings of one run; all others are only counted."""
 
 EXITS_EARLY: Final = 100
-"""First architecture for which a bulk store under way at an exit is only a warning. CUTLASS 7107b055: for a kernel
+"""From this architecture on, a bulk store under way at an exit is only a warning. CUTLASS 7107b055: for a kernel
 without C, `store_tail` of sm100_epilogue_tma_warpspecialized.hpp waits for no store; `store_tail` of
 sm90_epilogue_tma_warpspecialized.hpp waits for all."""
 
@@ -214,8 +214,8 @@ class Reports:
             kind, f"a {kind}"
         )
         text = (
-            f"{said} of {f.text()} reads {where}, which {self.agent(clocks, other)} wrote at {line}; no "
-            "fence.proxy.async lies between the two"
+            f"{said} of {f.text()} reads {where}, which {self.agent(clocks, other)} wrote at {line}; there is no "
+            "fence.proxy.async between the two"
         )
         severity = "warning" if kind in ("wgmma", "tcgen05.mma", "tcgen05.cp") else "error"
         self.add(

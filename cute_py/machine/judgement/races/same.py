@@ -39,8 +39,8 @@ class Same:
         return found
 
     def different(self, groups: Array) -> Array:
-        """Flags of the granules to whose group several accesses write different bytes. groups: group of each granule,
-        (granules,).
+        """Flags of the granules in groups that get different bytes from several accesses. groups: group of each
+        granule, (granules,).
         """
         new = self._new()
         if new is None:

@@ -7,7 +7,7 @@ last write, and the keys of its last reads in a few slots. A key has 63 bits:
     38..61   time of the agent
     25..37   cluster, counted over all waves of the launch
     14..24   column of the agent in its cluster (see `clocks`)
-    1..13    index of the instruction; 8191 stands for all higher indices
+    1..13    index of the instruction; 8191 represents all higher indices
     0        strong: an atomic operation, or an access that can synchronise threads
 
 Key 0 marks a granule without any access. Keys sort by time, so one comparison with the lowest time of a CTA's clocks
@@ -79,8 +79,8 @@ class Shadow:
         self.shift = shift
 
     def granules(self, offsets: Array, nbytes: int) -> tuple[Array, int]:
-        """Return the granules (n * k,) of n accesses, and the number k of granules of each access; those of one access
-        are adjacent.
+        """Return the granules (n * k,) of n accesses, and the number k of granules of each access; the granules of one
+        access are adjacent.
         """
         first = offsets >> self.shift
         if nbytes <= 1 << self.shift:

@@ -28,7 +28,7 @@ RING: Final = 64
 """Number of commits of each kind that are kept for a warp. No wait_group counts back further."""
 
 MAX_PLACES: Final = 32
-"""Maximum number of separate places at which one instruction synchronises; more are treated as one place."""
+"""Maximum number of separate places where one instruction synchronises; more are treated as one place."""
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class _Phases:
     fenced: bool = False
     phase: int = 0
     seen: set[tuple[bytes, bool]] = field(default_factory=set)
-    """Warps that know the initialisation, and in which proxy; clocks only grow, so this stays true."""
+    """Warps that know the initialisation, with the proxy; clocks only grow, so this stays true."""
 
 
 class ClockKeeper(Observer):
@@ -164,7 +164,7 @@ class ClockKeeper(Observer):
     # ---- mbarriers ---------------------------------------------------------------------------------------------------
 
     def initialised(self, f: Frame, site: Site, place: int, count: int) -> None:
-        """Record a new mbarrier; its phase times continue those of an earlier barrier at the same offset."""
+        """Record a new mbarrier; its phase times continue the times of an earlier barrier at the same offset."""
         cluster, rows = self.clocks.rows(f)
         _, column = self.clocks.barrier_column(place)
         start = int(self.clocks.known[:, :, 0, column].max()) + 1
@@ -297,7 +297,7 @@ class ClockKeeper(Observer):
     # ---- groups ------------------------------------------------------------------------------------------------------
 
     def committed(self, f: Frame, site: Site, group: str) -> None:
-        """Record the time at which warps commit a group."""
+        """Record the time when warps commit a group."""
         held = self._commits.get(group)
         if held is None:
             warps = self.clocks.clusters * self.clocks.warps
