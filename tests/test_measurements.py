@@ -15,7 +15,14 @@ from tests.test_links import links
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "measurements"
 PAGES = sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")
-BESIDE = {"layout-x86": condensed, "descriptor-x86": table, "emulator-x86": table, "cli-x86": table, "page-x86": table}
+BESIDE = {
+    "layout-x86": condensed,
+    "descriptor-x86": table,
+    "emulator-x86": table,
+    "cli-x86": table,
+    "page-x86": table,
+    "formats-x86": table,
+}
 """What `benchmarks.beside.report` writes, and how the page shows its rows."""
 
 

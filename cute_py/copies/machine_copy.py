@@ -20,7 +20,7 @@ from cute_py.copies.scaled.operands import matrix, memory_view, scaled_work
 from cute_py.copies.scaled.plan import kind_of, plan_largest
 from cute_py.dtypes import DTypeLike
 from cute_py.gpu.kernels.source import ERROR_RECORD_BYTES
-from cute_py.machine.launch import MachineLaunch
+from cute_py.machine.launch import Extended, MachineLaunch
 from cute_py.machine.run import PtxRun, run_launches
 from cute_py.machine.threads import Array
 from cute_py.tensor.array_views import ArrayView
@@ -46,7 +46,12 @@ class _Memory:
         self.low, self.high = low // UNIT_BYTES * UNIT_BYTES, -(-high // UNIT_BYTES) * UNIT_BYTES
         raw = (ctypes.c_uint8 * max(self.high - self.low, 1)).from_address(self.low)
         self.bytes: Array = np.ctypeslib.as_array(raw)
+        self.foreign = low - self.low, len(self.bytes) - (high - self.low)
         self.owner = view.owner
+
+    def extended(self) -> Extended:
+        """Return the bytes, with the number of those at both ends that belong to other objects."""
+        return Extended(self.bytes, *self.foreign)
 
     def at(self, address: int) -> Array | None:
         """Return the bytes that start at an address; None for a null pointer."""
@@ -71,7 +76,7 @@ def machine_launches(
     if refinement is None:
         return ()
     both = _Memory(a.view), _Memory(b.view)
-    memory = {"the source": both[0].bytes, "the destination": both[1].bytes}
+    memory = {"the source": both[0].extended(), "the destination": both[1].extended()}
     if plan.kernel != "boxes" and not (tuning is not None and plan.form == "affine"):
         return tuple(_by_threads(launch, a, b, memory) for launch in thread_launches(plan))
     element = plan.bits // 8
@@ -89,7 +94,7 @@ def scaled_launches(source: Any, destination: Any, **options: Any) -> tuple[Mach
     held = {name: _Memory(view) for name, view in work.places.items()}
     pointers: dict[int, Any] = {at[name]: held[name].at(view.address) for name, view in work.places.items()}
     pointers[at["record"]] = record
-    memory = {name: one.bytes for name, one in held.items()}
+    memory = {name: one.extended() for name, one in held.items()}
     return (MachineLaunch(work.launch.kernel, work.launch.blocks, ((block, pointers),), memory),)
 
 
@@ -101,7 +106,7 @@ def emulated_largest_magnitude(source: Any) -> float:
     held, at = _Memory(view), launch.pointers()
     block = launch.parameters({"source": view.address}, [(0, 0)])
     pointers: dict[int, Any] = {at["source"]: held.at(view.address), at["record"]: record}
-    run_launches([MachineLaunch(launch.kernel, launch.blocks, ((block, pointers),), {"source": held.bytes})])
+    run_launches([MachineLaunch(launch.kernel, launch.blocks, ((block, pointers),), {"source": held.extended()})])
     return float(record[:4].view(np.float32)[0])
 
 
@@ -116,7 +121,7 @@ def run_scaled(source: Any, destination: Any, *, schedule: str | int = "both", *
     return run_launches(scaled_launches(source, destination, **options), schedule=schedule)
 
 
-def _by_boxes(plan: Any, both: tuple[_Memory, _Memory], memory: dict[str, Array]) -> MachineLaunch:
+def _by_boxes(plan: Any, both: tuple[_Memory, _Memory], memory: dict[str, Extended]) -> MachineLaunch:
     values: dict[str, Any] = {
         "tail_source": both[0].at(plan.tail[0]) if plan.tail[2] else None,
         "tail_destination": both[1].at(plan.tail[1]) if plan.tail[2] else None,
@@ -135,7 +140,7 @@ def _mapped(request: Any, one: _Memory) -> tuple[Any, Array]:
     return request, one.bytes if found is None else found
 
 
-def _by_threads(launch: Any, a: OperandSide, b: OperandSide, memory: dict[str, Array]) -> MachineLaunch:
+def _by_threads(launch: Any, a: OperandSide, b: OperandSide, memory: dict[str, Extended]) -> MachineLaunch:
     block = launch.parameters(a.view.address, b.view.address, 0)
     held = _Memory(a.view), _Memory(b.view)
     pointers: dict[int, Any] = {0: held[0].at(a.view.address), 8: held[1].at(b.view.address)}

@@ -139,7 +139,7 @@ def _grouping(tile: BlockTile, live: Sequence[int]) -> tuple[int, int] | None:
     if not shape.shifts[0] or cut not in live:
         return None
     before = math.prod([shape.counts[i] for i in live[: live.index(cut)]])
-    return (before, shape.counts[cut]) if before >= APART else None
+    return (before, shape.counts[cut]) if APART <= before < 2**31 // GROUP else None  # `magic` divides by up to 2**31
 
 
 def _divisor(size: int) -> tuple[int, int, int]:

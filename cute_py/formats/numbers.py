@@ -4,10 +4,14 @@ A float format is (sign, exponent bits, mantissa bits). Between two powers of tw
 
     e4m3, 2^E <= |x| < 2^(E+1), E >= -6      quantum 2^(E-3)        below 2^-6: 2^-9
 
-A cast adds C = 2^(E+20) to |x| in float32. The last mantissa bit of C has the weight of the quantum, so the sum is
-rounded to a multiple of the quantum, ties to even. This is |x| rounded to the nearest number of the format, and the low
-bits of the sum are the low bits of the result. For 64-bit sources the sum is in float64, so they are also rounded only
-once.
+A cast adds a number C between 2^(E+20) and 2^(E+21) to |x| in float32. The last mantissa bit of C has the weight of
+the quantum, so the sum is rounded to a multiple of the quantum, ties to even. This is |x| rounded to the nearest number
+of the format. C also counts the codes that precede those of the exponent E, so the last bits of the sum are the code:
+
+    C = 2^(E+20) + 8 (E+6) quanta, |x| is 8 to 16 quanta      code = 8 (E+6) + |x| / quantum
+
+C depends only on the exponent of |x|; below 2^-6, E is -6. For 64-bit sources the sum is in float64, so they are also
+rounded only once. A source of at most 16 bits has few codes: a table, made in this way, has the result for each.
 
 `policy` lists how each cast treats ties, overflow, infinities, NaN, zeros and subnormal numbers.
 """
@@ -16,17 +20,15 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 import sys
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cute_py.argument_checks import expect, expect_choice
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given, known_names
+from cute_py.formats.threads import BATCH, in_threads, thread_count
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,17 +38,10 @@ else:
 
 Codes: TypeAlias = "NDArray[np.unsignedinteger[Any]]"
 Floats: TypeAlias = "NDArray[np.floating[Any]]"
+Buffers: TypeAlias = "list[NDArray[Any]]"
 
-PIECE: Final = 1 << 15
-"""Elements per batch of several operations in one thread: a few buffers of this size fit in the second-level cache of a
-core, and leave room for other programs."""
-LOOKED_UP: Final = 1 << 17
-"""Elements per batch in each of several threads. A thread takes the interpreter's lock between two operations, so that
-smaller batches are no faster than one thread. For float32 to e4m3, in nanoseconds per element: 2.0 with one thread, 1.6
-with two, 1.0 with four, 1.7 with 16 (measured on 16 cores)."""
-MOST_THREADS: Final = 4
-"""Threads that share the operations of one cast."""
-LOWER_HALF: Final = 0xFFFF
+ALIGNED: Final = 64
+"""Alignment of buffers in bytes: a line of the cache, and the widest vector register of x86-64."""
 MOST_ELEMENTS: Final = 1 << 36
 """Largest number of elements of an input array. A view that repeats one element may have more than any memory holds."""
 
@@ -207,51 +202,15 @@ def _table(name: str) -> NDArray[np.float32]:
         return of_codes(bits, row).astype(np.float32)
 
 
-def _in_stretches(work: Callable[[slice], None], size: int, most: int, piece: int) -> None:
-    """Call `work` with the slice of each piece of an array. For a large array, at most `most` threads take one
-    contiguous part each. `piece` is the number of elements in a piece if there is only one thread."""
-    threads = max(1, min(os.cpu_count() or 1, most, size // (2 * LOOKED_UP)))
-    step = piece if threads == 1 else LOOKED_UP
-
-    def stretch(begin: int, end: int) -> None:
-        for at in range(begin, end, step):
-            work(slice(at, min(at + step, end)))
-
-    ends = [size * i // threads for i in range(threads + 1)]
-    if threads == 1:
-        stretch(0, size)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(stretch, ends[:-1], ends[1:]))
-
-
 def _look_up(table: NDArray[Any], index: NDArray[Any], out: NDArray[Any]) -> None:
     """Write the table entry of each index to `out`."""
 
     def work(part: slice) -> None:
-        np.take(table, index[part], out=out[part], mode="clip")
+        for begin in range(part.start, part.stop, BATCH):
+            batch = slice(begin, min(begin + BATCH, part.stop))
+            np.take(table, index[batch], out=out[batch], mode="clip")
 
-    _in_stretches(work, index.size, index.size, LOOKED_UP)
-
-
-def _look_up_odd(table: Codes, values: NDArray[np.float32], out: Codes) -> None:
-    """Write to `out` the table entry of each float32 after it is rounded to odd: its upper 16 bits, with the lowest of
-    them set if any lower bit is.
-
-    `table` has an entry for each bfloat16. Rounding to odd preserves the information that a second rounding, to at most
-    5 significant bits, needs. The result is the same as if the float32 were rounded once.
-    """
-    bits = values.view(np.uint32)
-
-    def work(part: slice) -> None:
-        whole = bits[part]
-        odd = np.bitwise_and(whole, LOWER_HALF)
-        np.add(odd, LOWER_HALF, out=odd)
-        np.bitwise_or(odd, whole, out=odd)
-        np.right_shift(odd, 16, out=odd)
-        np.take(table, odd, out=out[part], mode="clip")
-
-    _in_stretches(work, values.size, MOST_THREADS, PIECE)
+    in_threads([work] * thread_count(index.size, BATCH, index.size), index.size)
 
 
 def to_float32(values: NDArray[Any], dtype: DTypeLike | Number | None = None) -> NDArray[np.float32]:
@@ -339,23 +298,22 @@ def cast(
     flat, out = values.reshape(-1), made.reshape(-1)
     if values.dtype.itemsize <= 2:
         _look_up(_conversions(origin.name, row.name, saturate), codes(flat), out)
-    elif origin.name == "float32" and row.bits <= 8:
-        _look_up_odd(_conversions("bf16", row.name, saturate), flat, out)
     else:
         _round(row, flat, out, saturate)
     return of_codes(made, row)
 
 
 def _round(row: Number, values: Floats, out: Codes, saturate: bool) -> None:
-    """Write the codes of float32 or float64 numbers to `out`. Each thread has its own buffers."""
-    mine = threading.local()
+    """Write the codes of float32 or float64 numbers to `out`."""
+    threads = thread_count(values.size, 16 * BATCH)  # with fewer batches, starting and waiting take what a thread saves
+    batch = min(values.size, BATCH)
 
-    def work(part: slice) -> None:
-        if not hasattr(mine, "rounding"):
-            mine.rounding = Rounding(row, values.dtype, saturate, LOOKED_UP)
-        mine.rounding(values[part], out[part])
+    rounding = rounding_of(row, values.dtype, saturate)
 
-    _in_stretches(work, values.size, MOST_THREADS, PIECE)
+    def work(buffers: Buffers) -> Callable[[slice], None]:
+        return lambda part: rounding(values[part], out[part], buffers)
+
+    in_threads([work(rounding.buffers(batch)) for _ in range(threads)], values.size)
 
 
 @functools.cache
@@ -365,7 +323,8 @@ def _conversions(source: str, target: str, saturate: bool) -> Codes:
     unsigned = f"u{origin.dtype.numpy.itemsize}"
     values = to_float32(np.arange(1 << (8 * origin.dtype.numpy.itemsize)).astype(unsigned), origin)
     made = np.empty(values.shape, f"u{row.dtype.numpy.itemsize}")
-    Rounding(row, values.dtype, saturate)(values, made)
+    rounding = rounding_of(row, values.dtype, saturate)
+    rounding(values, made, rounding.buffers(values.size))
     return made
 
 
@@ -422,101 +381,105 @@ def _powers(values: NDArray[Any], origin: Number, up: bool, saturate: bool) -> N
 
 
 class Rounding:
-    """Rounds float32 or float64 numbers to the codes of a narrower float type, `batch` numbers at a time. The buffers
-    are kept for the next call."""
+    """Rounds float32 or float64 numbers to the codes of a narrower float type."""
 
-    def __init__(self, row: Number, source: np.dtype[Any], saturate: bool, batch: int = PIECE) -> None:
-        self.batch = batch
+    def __init__(self, row: Number, source: np.dtype[Any], saturate: bool) -> None:
         wide = source.itemsize == 8
-        self.row, self.saturate = row, saturate
+        self.row = row
         self.unsigned: Any = np.uint64 if wide else np.uint32
         self.float: Any = np.float64 if wide else np.float32
-        self.signed: Any = np.int64 if wide else np.int32
-        self.size, self.mantissa, bias = (64, 52, 1023) if wide else (32, 23, 127)
-        self.shift = self.mantissa - row.mantissa
-        self.infinite = (2 * bias + 1) << self.mantissa
-        self.largest = int(np.array(row.largest, self.float).view(self.unsigned))
-        # A type without infinity and NaN always saturates; 2**(max_power + 1) gets the code after the largest.
-        self.always = row.infinite is None and row.nan is None
-        self.top = self.largest if saturate or self.always else (bias + row.max_power + 1) << self.mantissa
-        self.first = (bias + 1 - row.bias) << self.mantissa
-        self.base = (bias + 1 - row.bias + self.shift) << row.mantissa
-        self.same_exponent = (row.exponent == 8) and not wide
-        narrow = np.uint8 if row.bits <= 8 else np.uint16
+        mantissa, bias = (52, 1023) if wide else (23, 127)
+        self.infinite = (2 * bias + 1) << mantissa
+        largest = int(np.array(row.largest, self.float).view(self.unsigned))
+        shift, first = mantissa - row.mantissa, bias + 1 - row.bias
+        # Without saturation, larger numbers become the number after the largest: its code is that of infinity or NaN. A
+        # type that has neither always saturates.
+        always = row.infinite is None and row.nan is None
+        top = largest if saturate or always else largest + (1 << shift)
+        self.same_exponent = row.exponent == 8 and not wide
         # 0-d arrays, which a ufunc does not have to convert at each call.
-        values = ((1 << (self.size - 1)) - 1, self.infinite, self.shift << self.mantissa, self.shift, 1)
-        self.no_sign, self.exponents, self.lift, self.shifted, self.one = (
-            np.array(value, self.unsigned) for value in values
+        self.magnitude, self.zero, self.top, self.smallest, self.mantissa, self.step, self.start = (
+            np.array(value, self.unsigned)
+            for value in (
+                (1 << (8 * source.itemsize - 1)) - 1,
+                0,
+                top,
+                first << mantissa,
+                mantissa,
+                (1 << mantissa) + (1 << row.mantissa),
+                (shift << mantissa) - (first << row.mantissa),
+            )
         )
-        self.below_half = np.array((1 << self.shift - 1) - 1, self.unsigned)
-        self.low_base = np.array(self.base & ((1 << 8 * narrow().itemsize) - 1), narrow)
-        self.sign, self.zero = np.array(1 << row.bits - 1, narrow), np.array(0, self.signed)
-        self.buffers: list[NDArray[Any]] = []
+        self.shift, self.one, self.below_half = (
+            np.array(value, self.unsigned) for value in (shift, 1, (1 << shift - 1) - 1)
+        )
+        self.sign = np.array(1 << row.bits - 1, np.uint8 if row.bits <= 8 else np.uint16)
 
-    def _buffers(self, count: int) -> list[NDArray[Any]]:
-        if not self.buffers or len(self.buffers[0]) < count:
-            made = [np.empty(count, self.unsigned) for _ in range(3)]
-            made.append(np.full(count, self.first, self.unsigned))  # np.maximum with a scalar is slower
-            made += [np.empty(count, np.uint8 if self.row.bits <= 8 else np.uint16) for _ in range(2)]
-            made.append(np.empty(count, bool))
-            self.buffers = made
-        return [buffer[:count] for buffer in self.buffers]
+    def buffers(self, count: int) -> Buffers:
+        """Allocate the arrays that a call needs for batches of at most `count` numbers: magnitudes, sums, sign bits of
+        codes, and signs."""
+        kinds = self.magnitude.dtype, self.magnitude.dtype, self.sign.dtype, np.dtype(bool)
+        room = -(-count // ALIGNED) * ALIGNED
+        memory = np.empty(ALIGNED + room * sum(kind.itemsize for kind in kinds), np.uint8)
+        made, at = [], -memory.ctypes.data % ALIGNED
+        for kind in kinds:
+            made.append(memory[at : at + room * kind.itemsize].view(kind)[:count])
+            at += room * kind.itemsize
+        return made
 
-    def __call__(self, values: Floats, out: Codes) -> None:
-        for begin in range(0, len(values), self.batch):
-            end = begin + self.batch
-            self._batch(values[begin:end], out[begin:end])
+    def __call__(self, values: Floats, out: Codes, buffers: Buffers) -> None:
+        """Write the codes of `values` to `out`, in batches of the size of the buffers."""
+        batch = len(buffers[0])
+        for begin in range(0, len(values), batch):
+            part = slice(begin, begin + batch)
+            count = len(values[part])
+            self._batch(values[part], out[part], *(buffer[:count] for buffer in buffers))
 
-    def _batch(self, values: Floats, out: Codes) -> None:
-        row, bits = self.row, values.view(self.unsigned)
-        size_of, step, total, first, low, high, negative = self._buffers(len(values))
-        np.bitwise_and(bits, self.no_sign, out=size_of)
-        peak = int(size_of.max(initial=0))
-        if peak <= self.largest:
-            capped, total = size_of, size_of  # uses one buffer less
-        else:
-            capped = size_of if peak <= self.top else np.minimum(size_of, self.unsigned(self.top))
+    def _batch(
+        self, values: Floats, out: Codes, size_of: Codes, total: Codes, sign: Codes, negative: NDArray[np.bool_]
+    ) -> None:
+        np.bitwise_and(values.view(self.unsigned), self.magnitude, out=size_of)
+        np.signbit(values, out=negative)
+        peak = int(np.maximum.reduce(size_of))
+        nan = size_of > self.infinite if peak > self.infinite else None
+        if peak > int(self.top):
+            np.clip(size_of, self.zero, self.top, out=size_of)
         if self.same_exponent:
-            self._same_exponent(capped, total, step)
-            np.copyto(low, total, casting="unsafe")
+            self._same_exponent(size_of, total)
         else:
-            np.maximum(capped, first, out=step)
-            np.bitwise_and(step, self.exponents, out=step)
-            np.add(step, self.lift, out=step)
-            np.add(capped.view(self.float), step.view(self.float), out=total.view(self.float))
-            np.copyto(low, total, casting="unsafe")  # the low bits of the sum count the quanta
-            np.right_shift(step, self.shifted, out=step)
-            np.copyto(high, step, casting="unsafe")
-            np.add(low, high, out=low)
-            np.subtract(low, self.low_base, out=low)
-        if peak > self.largest:
-            self._special(low, size_of)
-        sign = (1 << row.bits - 1) if row.signed else 0
-        np.less(bits.view(self.signed), self.zero, out=negative)
-        np.multiply(negative, self.sign, out=high)
-        if row.nan is None and peak > self.infinite:
-            high[size_of > self.unsigned(self.infinite)] = 0  # PTX: NaN becomes the positive largest number
-        if sign:
-            np.bitwise_or(low, high, out=out)
+            np.clip(size_of, self.smallest, self.top, out=total)
+            np.right_shift(total, self.mantissa, out=total)
+            np.multiply(total, self.step, out=total)
+            np.add(total, self.start, out=total)  # the bits of C
+            np.add(size_of.view(self.float), total.view(self.float), out=total.view(self.float))
+        np.copyto(out, total, casting="unsafe")
+        if nan is not None:
+            self._write_nan(out, nan, negative)
+        if self.row.signed:
+            np.multiply(negative.view(np.uint8), self.sign, out=sign)
+            np.bitwise_or(out, sign, out=out)
         else:
-            low[(high != 0) & (size_of <= self.unsigned(self.infinite))] = 0
-            np.copyto(out, low)
+            out[negative if nan is None else negative & ~nan] = 0
 
-    def _same_exponent(self, capped: Codes, total: Codes, spare: Codes) -> None:
+    def _same_exponent(self, size_of: Codes, total: Codes) -> None:
         """Cast to a type with the same exponent width, such as float32 to bf16: round the bits as an integer, ties to
         even. The sum with C would overflow."""
-        np.right_shift(capped, self.shifted, out=spare)
-        np.bitwise_and(spare, self.one, out=spare)
-        np.add(spare, self.below_half, out=spare)
-        np.add(spare, capped, out=spare)
-        np.right_shift(spare, self.shifted, out=total)
+        np.right_shift(size_of, self.shift, out=total)
+        np.bitwise_and(total, self.one, out=total)
+        np.add(total, self.below_half, out=total)
+        np.add(total, size_of, out=total)
+        np.right_shift(total, self.shift, out=total)
 
-    def _special(self, low: NDArray[Any], size_of: NDArray[Any]) -> None:
-        """Write the codes of NaN, and, if the cast does not saturate, the codes of numbers beyond the largest finite
-        one."""
+    def _write_nan(self, out: Codes, nan: NDArray[np.bool_], negative: NDArray[np.bool_]) -> None:
+        """Write the code of NaN. If the type has none, NaN becomes the positive largest number, as in PTX."""
         row = self.row
-        top = int(codes(np.array([row.largest]).astype(row.dtype.numpy))[0])
-        if not self.saturate and not self.always:
-            low[low > top] = row.infinite if row.infinite is not None else row.nan
-        nan = size_of > self.unsigned(self.infinite)
-        low[nan] = row.nan if row.nan is not None else top
+        if row.nan is not None:
+            out[nan] = row.nan
+        else:
+            out[nan], negative[nan] = codes(np.array([row.largest]).astype(row.dtype.numpy))[0], False
+
+
+@functools.cache
+def rounding_of(row: Number, source: np.dtype[Any], saturate: bool) -> Rounding:
+    """Make the Rounding from a source type to a type, once."""
+    return Rounding(row, source, saturate)

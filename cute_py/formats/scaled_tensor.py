@@ -9,6 +9,7 @@ The rows are processed in stripes that fit in a core's cache.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,9 +19,10 @@ from cute_py.argument_checks import expect, expect_integers, has
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given
 from cute_py.formats.format import Format
-from cute_py.formats.numbers import Rounding, cast, codes, expect_array, number, of_codes, to_float32
+from cute_py.formats.numbers import Buffers, cast, codes, expect_array, number, of_codes, rounding_of, to_float32
 from cute_py.formats.packing import pack_elements, packed_width, unpack_elements
 from cute_py.formats.scale_rules import POWER_RULES, amax_scales, nvfp4_scales, power_scales, scale_values, tensor_scale
+from cute_py.formats.threads import BATCH, in_threads, thread_count
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,8 +30,8 @@ if TYPE_CHECKING:
 else:
     from cute_py.optional_packages import numpy as np
 
-STRIPE: Final = 1 << 16
-"""Elements per batch."""
+SHORT_ROW: Final = 128
+"""Elements from which the largest number of a row is found without halves."""
 
 Floats: TypeAlias = "NDArray[np.float32]"
 
@@ -346,55 +348,79 @@ def quantized(
 
 
 class _Stripes:
-    """Iterates over the blocks of an (M, K) array as float32, one stripe of rows at a time, padded with zeros to whole
-    blocks."""
+    """The blocks of an (M, K) array as float32, in stripes of rows, padded with zeros to whole blocks."""
 
     def __init__(self, values: NDArray[Any], form: Format) -> None:
         self.values, (self.M, self.K) = values, values.shape
         self.rows, self.columns = form.blocks(self.M, self.K)
         self.down, self.across = -(-self.M // self.rows), -(-self.K // self.columns)
-        self.height = min(max(1, STRIPE // (self.K * self.rows)), self.down) * self.rows
+        self.height = min(max(1, BATCH // (self.K * self.rows)), self.down) * self.rows
         self.width = self.across * self.columns
-        # Allocated once, because new memory costs more than the arithmetic.
-        self.room = np.empty(self.height * self.width, np.float32)
+        self.count = -(-self.M // self.height)
 
-    def __iter__(self) -> Iterator[tuple[int, int, NDArray[np.float32], NDArray[np.float32]]]:
-        """Yield (first row, rows, blocks, buffer of the same size); blocks have the axes (block, row, block,
-        column)."""
-        for top in range(0, self.M, self.height):
-            part = self.values[top : top + self.height]
-            count = -(-len(part) // self.rows) * self.rows
-            tile = to_float32(part)
+    def of(self, part: slice, room: NDArray[np.float32]) -> Iterator[tuple[int, int, Floats, Floats]]:
+        """Yield (first row, rows, blocks, buffer of the same size) of each stripe in a range; blocks have the axes
+        (block, row, block, column). `room` has the elements of a stripe."""
+        for top in range(part.start * self.height, min(part.stop * self.height, self.M), self.height):
+            stripe = self.values[top : top + self.height]
+            count = -(-len(stripe) // self.rows) * self.rows
+            tile = to_float32(stripe)
             if (count, self.width) != tile.shape:
-                tile = np.pad(tile, ((0, count - len(part)), (0, self.width - self.K)))
+                tile = np.pad(tile, ((0, count - len(stripe)), (0, self.width - self.K)))
             shape = count // self.rows, self.rows, self.across, self.columns
             blocks = np.ascontiguousarray(tile).reshape(shape)
-            yield top, len(part), blocks, self.room[: blocks.size].reshape(shape)
+            yield top, len(stripe), blocks, room[: blocks.size].reshape(shape)
 
 
 def _plane(values: NDArray[Any], form: Format, total: Any, gain: np.float32) -> tuple[NDArray[Any], NDArray[Any]]:
     """Quantise one (M, K) array. Return the packed data, and the grid of scales as codes or float32."""
     stripes = _Stripes(values, form)
+    threads = min(thread_count(values.size, 4 * BATCH), stripes.count)
+    # Allocated once and in this thread, because new memory costs more than the arithmetic.
+    rooms = [np.empty(stripes.height * stripes.width, np.float32) for _ in range(threads)]
     peaks = np.empty((stripes.down, stripes.across), np.float32)
-    for top, _, blocks, room in stripes:
-        bits = np.bitwise_and(blocks.view(np.uint32), np.uint32(0x7FFFFFFF), out=room.view(np.uint32))
-        peak = (bits[:, 0] if stripes.rows == 1 else bits.max(axis=1)).max(axis=-1)
-        peaks[top // stripes.rows : top // stripes.rows + len(peak)] = peak.view(np.float32)
+
+    def find_peaks(part: slice, room: Floats) -> None:
+        for top, _, blocks, magnitudes in stripes.of(part, room):
+            bits = np.bitwise_and(blocks.view(np.uint32), np.uint32(0x7FFFFFFF), out=magnitudes.view(np.uint32))
+            peak = _row_peaks(bits[:, 0] if stripes.rows == 1 else bits.max(axis=1))
+            peaks[top // stripes.rows : top // stripes.rows + len(peak)] = peak.view(np.float32)
+
+    in_threads([functools.partial(find_peaks, room=room) for room in rooms], stripes.count)
     grid, factor = _scales(peaks, form, total, gain)
     shape = form.data_shape(*values.shape)
     stored = np.zeros(shape[::-1] if form.transposed else shape, np.uint8)
-    rounding = Rounding(form.number, np.dtype(np.float32), True)
+    rounding = rounding_of(form.number, peaks.dtype, True)
     apply = np.divide if form.scale_rule == "amax" and form.like == "cute" else np.multiply
-    out = np.empty(stripes.room.size, np.uint8)
-    for top, count, blocks, scaled in stripes:
-        first = top // stripes.rows
-        with np.errstate(all="ignore"):
-            apply(blocks, factor[first : first + len(blocks), None, :, None], out=scaled)
-        rounding(scaled.reshape(-1), out[: scaled.size])
-        stored[top : top + count, : stripes.K] = out[: scaled.size].reshape(-1, stripes.width)[:count, : stripes.K]
+
+    def round_scaled(part: slice, room: Floats, out: NDArray[np.uint8], buffers: Buffers) -> None:
+        for top, count, blocks, scaled in stripes.of(part, room):
+            first = top // stripes.rows
+            with np.errstate(all="ignore"):
+                apply(blocks, factor[first : first + len(blocks), None, :, None], out=scaled)
+            rounding(scaled.reshape(-1), out[: scaled.size], buffers)
+            elements = out[: scaled.size].reshape(-1, stripes.width)
+            stored[top : top + count, : stripes.K] = elements[:count, : stripes.K]
+
+    works = [
+        functools.partial(
+            round_scaled, room=room, out=np.empty(room.size, np.uint8), buffers=rounding.buffers(min(room.size, BATCH))
+        )
+        for room in rooms
+    ]
+    in_threads(works, stripes.count)
     if form.transposed:
         stored = np.ascontiguousarray(stored.T)
     return pack_elements(stored, form.packing, form.element), grid
+
+
+def _row_peaks(bits: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """The largest number of each row. numpy reduces each row in a loop of its own. Short rows are first halved, because
+    one loop takes the larger numbers of the pairs of neighbours of all rows."""
+    while bits.shape[-1] % 2 == 0 and bits.shape[-1] < SHORT_ROW:
+        bits = np.maximum(bits[..., ::2], bits[..., 1::2])
+    peaks: NDArray[np.uint32] = bits.max(axis=-1)
+    return peaks
 
 
 def _scales(peak: Floats, form: Format, total: Any, gain: np.float32) -> tuple[NDArray[Any], Floats]:

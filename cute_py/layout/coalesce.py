@@ -55,7 +55,8 @@ def coalesced_by_steps(shape: Tree, stride: Tree, beyond: bool = False) -> tuple
         front = STATIC[2]
     sizes: list[Leaf] = []  # the modes behind the front, last first
     jumps: list[Leaf] = []
-    for s, d in zip(reversed(shapes), reversed(strides), strict=True):
+    while shapes:
+        s, d = shapes.pop(), strides.pop()
         if type(s) is Int and s == 1:  # C++: is_constant<1> of the mode; it moves nothing
             steps.append(("drop", (s, d)))
         elif type(front) is Int and front == 1 and not sizes:

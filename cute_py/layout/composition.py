@@ -81,9 +81,12 @@ def compose_trees(
 ) -> tuple[Tree, Tree]:
     """Compose a flattened left side with shape:stride. Append conditions on symbols to `notes`, steps to `steps`."""
     if type(shape) is tuple:  # C++: a tuple on the right; composition distributes over its modes
-        strides = modes(stride)
-        pairs = [compose_trees(lhs_shape, lhs_stride, s, strides[i], notes, steps) for i, s in enumerate(shape)]
-        return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
+        sizes, strides = [], []
+        for s, d in zip(shape, modes(stride), strict=True):
+            size, step = compose_trees(lhs_shape, lhs_stride, s, d, notes, steps)
+            sizes.append(size)
+            strides.append(step)
+        return tuple(sizes), tuple(strides)
     known = type(stride) is Int or type(stride) is int
     path = None if known else getattr(stride, "modes", None)
     if path is not None:  # C++: is_scaled_basis; compose with the mode of A that it points at

@@ -10,17 +10,17 @@ and the functions for coordinates and strides, which take trees of leaves (see `
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from cute_py.argument_checks import MIN_INTEGER
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, StaticAssertError, given
 from cute_py.layout.arguments import IntTuple, LayoutLike, Leaf, Shape, Shaped, Tree
 from cute_py.layout.leaf import (
     KNOWN_KINDS,
     MAX_DEPTH,
     MAX_RESULT,
-    MIN_RESULT,
     STATIC,
     STATIC_ONE,
     STATIC_ZERO,
@@ -48,6 +48,7 @@ from cute_py.layout.trees import (
     check_depth,
     congruent_trees,
     depth_of,
+    fits,
     leaves,
     modes,
     rank_of,
@@ -76,11 +77,9 @@ def product_of(tree: Tree) -> Leaf:
 
 def ceil_div_leaf(a: Leaf, b: Leaf) -> Leaf:
     """Return (a + b - 1) / b, truncated toward zero, as C++ computes it."""
-    if type(a) is type(b) is Int and a > 0 < b:  # the common case
-        return STATIC[-(-a.real // b.real)]
-    x, y = value_of(a), value_of(b)
-    if type(x) is int and type(y) is int and x > 0 and y > 0:
-        return leaf_of(-(-x // y), type(a) is type(b) is Int)
+    if type(a) in KNOWN_KINDS and type(b) in KNOWN_KINDS and a > 0 < b:  # type: ignore[operator]  # the common case
+        quotient: int = -(-(a | 0) // (b | 0))  # type: ignore[operator]
+        return STATIC[quotient] if type(a) is type(b) is Int else quotient
     return trunc_div(plus(plus(a, b), STATIC[-1]), b)
 
 
@@ -166,14 +165,25 @@ def compact_order(shape: Tree, order: Tree) -> Tree:
     return strides(shape, order)
 
 
-def _split(coord: Leaf, shape: tuple[Tree, ...]) -> list[Leaf]:
+Sizes: TypeAlias = dict[int, Leaf]
+"""The sizes of nested modes, by the identity of the mode: each is computed once, however deep it lies."""
+
+
+def _size_of(mode: tuple[Tree, ...], sizes: Sizes) -> Leaf:
+    """Return the size of a nested mode, and keep it and the sizes of the modes inside it in `sizes`."""
+    if id(mode) not in sizes:
+        sizes[id(mode)] = product_of(tuple([_size_of(s, sizes) if type(s) is tuple else s for s in mode]))
+    return sizes[id(mode)]
+
+
+def _split(coord: Leaf, shape: tuple[Tree, ...], sizes: Sizes) -> tuple[Leaf, ...]:
     """Split an integer coordinate over modes, the first mode fastest. The last mode takes the remaining quotient
     without a modulo, so that coordinates beyond the shape continue along it, as in C++."""
     parts: list[Leaf] = []
     rest: Any = coord
     part: Any
-    for i in range(len(shape) - 1):
-        size: Any = shape[i] if type(shape[i]) is not tuple else product_of(shape[i])
+    for i, mode in enumerate(shape[:-1]):
+        size: Any = _size_of(mode, sizes) if type(mode) is tuple else mode
         if type(rest) is int and rest >= 0 and (type(size) is int or type(size) is Int) and size > 1:
             rest, part = divmod(rest, size | 0)
         elif is_zero(rest):
@@ -183,71 +193,64 @@ def _split(coord: Leaf, shape: tuple[Tree, ...]) -> list[Leaf]:
         else:
             rest, part = trunc_divmod(rest, size)
         parts.append(part)
-    if shape:
-        parts.append(rest)
-    return parts
+    return (*parts, rest) if shape else ()
 
 
-def sum_of_products(factors: Sequence[Leaf], strides: Sequence[Leaf], start: int = 0) -> Leaf:
-    """Return the static `start` plus the sum of factor * stride. The sum is static if every term is static. A static 0
-    can be added to any kind of stride."""
-    total: Any = start
-    static = True
-    others: list[Leaf] = []
-    x: Any
-    for x, d in zip(factors, strides, strict=True):
-        if type(x) is int and type(d) is int:
-            total += x * d
-            static = False
-        elif type(x) is int and type(d) is Int:
-            if d:
-                total += x * (d | 0)
-                static = False
-        elif type(x) is Int and type(d) in KNOWN_KINDS:
-            total += (x | 0) * (d | 0)  # type: ignore[operator]
-            if type(d) is int and x:
-                static = False
-        else:
-            if type(x) not in KNOWN_KINDS and not is_symbolic(x):
-                raise InvalidTypeError(
-                    f"a coordinate must be an integer or a tuple of integers, got {type(x).__name__} {given(x)}"
-                )
-            others.append(times(x, d))
-    sum_: Leaf = STATIC[total] if static else total if MIN_RESULT <= total <= MAX_RESULT else check_result(total)
-    return functools.reduce(plus, others, sum_) if others else sum_
+def _scaled(x: Leaf, stride: Leaf) -> Leaf:
+    """Return a coordinate times a stride, if either of them is not a known number."""
+    if type(x) not in KNOWN_KINDS and not is_symbolic(x):
+        raise InvalidTypeError(
+            f"a coordinate must be an integer or a tuple of integers, got {type(x).__name__} {given(x)}"
+        )
+    return times(x, stride)
 
 
-def _natural(coord: Tree, shape: Tree, stride: Tree, factors: list[Leaf], strides: list[Leaf]) -> None:
-    """Append the leaves of the natural coordinate to `factors`, and their strides to `strides`. An integer coordinate
-    is first split over the modes."""
+def crd2idx_of(coord: Tree, shape: Tree, stride: Tree, start: int = 0, sizes: Sizes | None = None) -> Leaf:
+    """Return the static `start` plus the inner product of a coordinate with the strides. An integer coordinate is split
+    over the modes first.
+
+    The sum is static if every term is static. A static 0 can be added to any kind of stride.
+    """
     if type(coord) is tuple:
         if type(shape) is not tuple or len(coord) != len(shape):
             raise CoordinateError("Mismatched Ranks", {"coordinate": tree_text(coord), "shape": tree_text(shape)})
     elif type(shape) is tuple:
-        coord = _split(coord, shape)
+        sizes = {} if sizes is None else sizes
+        coord = _split(coord, shape, sizes)
     else:
-        factors.append(coord)
-        strides.append(stride)
-        return
-    if tuple not in map(type, coord) and tuple not in map(type, shape):
-        factors += coord
-        strides += stride  # type: ignore[arg-type]
-        return
-    for c, s, d in zip(coord, shape, stride, strict=True):  # type: ignore[arg-type]
-        _natural(c, s, d, factors, strides)
-
-
-def crd2idx_of(coord: Tree, shape: Tree, stride: Tree) -> Leaf:
-    """The inner product of a coordinate with the strides; an integer coordinate is split over the modes first."""
-    if type(shape) is tuple and tuple not in map(type, shape):
-        if type(coord) is not tuple:
-            return sum_of_products(_split(coord, shape), stride)  # type: ignore[arg-type]
-        if len(coord) == len(shape) and tuple not in map(type, coord):
-            return sum_of_products(coord, stride)  # type: ignore[arg-type]
-    factors: list[Leaf] = []
-    strides: list[Leaf] = []
-    _natural(coord, shape, stride, factors, strides)
-    return sum_of_products(factors, strides)
+        coord, stride = (coord,), (stride,)
+    total: Any = start
+    static = True
+    others: tuple[Leaf, ...] = ()
+    x: Any
+    for i, x in enumerate(coord):
+        d: Any = stride[i]  # type: ignore[index]
+        factor, step = type(x), type(d)
+        if step is int and factor is int:
+            total += x * d
+            static = False
+        elif step is Int and factor is int:
+            if d:
+                total += x * (d | 0)
+                static = False
+        elif step is Int and factor is Int:
+            total += (x | 0) * (d | 0)
+        elif step is int and factor is Int:
+            if x:
+                total += (x | 0) * d
+                static = False
+        else:
+            nested = factor is tuple or step is tuple
+            term: Any = crd2idx_of(x, shape[i], d, 0, sizes) if nested else _scaled(x, d)  # type: ignore[index]
+            if type(term) in KNOWN_KINDS:
+                total += term | 0
+                static = static and type(term) is Int
+            else:
+                others += (term,)
+    if total >> 256:  # 0 for nearly all numbers
+        check_result(total)
+    sum_: Leaf = STATIC[total] if static else total
+    return functools.reduce(plus, others, sum_) if others else sum_
 
 
 def crd2idx_horner(coord: Tree, shape: Tree) -> Leaf:
@@ -265,16 +268,17 @@ def crd2idx_horner(coord: Tree, shape: Tree) -> Leaf:
     return result
 
 
-def idx2crd_colex(idx: Tree, shape: Tree) -> Tree:
+def idx2crd_colex(idx: Tree, shape: Tree, sizes: Sizes | None = None) -> Tree:
     """Return the coordinate of a colexicographic index in a shape. The last mode is not reduced modulo its size."""
     if type(idx) is tuple:
         if type(shape) is not tuple or len(idx) != len(shape):
             raise CoordinateError("Mismatched Ranks", {"index": tree_text(idx), "shape": tree_text(shape)})
     elif type(shape) is tuple:
-        idx = _split(idx, shape)
+        sizes = {} if sizes is None else sizes
+        idx = _split(idx, shape, sizes)
     else:
         return idx
-    return tuple([c if type(shape[i]) is not tuple else idx2crd_colex(c, shape[i]) for i, c in enumerate(idx)])
+    return tuple([c if type(shape[i]) is not tuple else idx2crd_colex(c, shape[i], sizes) for i, c in enumerate(idx)])
 
 
 def idx2crd_strided(idx: Tree, shape: Tree, stride: Tree) -> Tree:
@@ -298,12 +302,12 @@ def idx2crd_strided(idx: Tree, shape: Tree, stride: Tree) -> Tree:
 
 def _shape_of(thing: Shaped, depth: int = 0) -> Tree:
     """Return the shape of a layout or tensor as a tree of leaves; in a bare tuple, convert each item."""
-    if are_numbers(thing):
-        return thing
     if type(thing) is tuple:
+        if depth == 0 and are_numbers(thing):
+            return thing
         if depth > MAX_DEPTH:
             raise InvalidValueError(f"a tuple is nested deeper than {MAX_DEPTH} levels")
-        return tuple([x if are_numbers(x) else _shape_of(x, depth + 1) for x in thing])
+        return tuple([_shape_of(x, depth + 1) for x in thing])
     if hasattr(type(thing), "_sliced"):
         return thing.shape  # type: ignore[union-attr]
     return coordinate(thing.shape if hasattr(type(thing), "domain") else thing)  # type: ignore[union-attr]
@@ -382,28 +386,20 @@ def inner_product(a: Tree, b: Tree) -> Int | int:
     >>> inner_product((1, (2, 3)), (10, (20, 30)))
     140
     """
-    if are_numbers(a) and are_numbers(b) and len(a) == len(b):
-        return sum_of_products(a, b)  # type: ignore[return-value]
-    factors: list[Leaf] = []
-    strides: list[Leaf] = []
-    _paired(as_leaves(a), as_leaves(b), factors, strides)
-    return sum_of_products(factors, strides)  # type: ignore[return-value]
+    if not fits(a, b, least=MIN_INTEGER):
+        a, b = as_leaves(a), as_leaves(b)
+        _expect_paired(a, b)
+    return crd2idx_of(a, b, b)  # type: ignore[return-value]
 
 
-def _paired(a: Tree, b: Tree, factors: list[Leaf], strides: list[Leaf]) -> None:
-    """Append the leaves of two trees that have one profile to `factors` and `strides`."""
+def _expect_paired(a: Tree, b: Tree) -> None:
+    """Refuse two trees of different profiles."""
     if type(a) is tuple and type(b) is tuple and len(a) == len(b):
-        if tuple in map(type, a) or tuple in map(type, b):
-            for x, y in zip(a, b, strict=True):
-                _paired(x, y, factors, strides)
-        else:
-            factors += a
-            strides += b
+        for i, x in enumerate(a):
+            if type(x) is tuple or type(b[i]) is tuple:
+                _expect_paired(x, b[i])
     elif type(a) is tuple or type(b) is tuple:
         raise StaticAssertError("Mismatched ranks", {"a": tree_text(a), "b": tree_text(b)})
-    else:
-        factors.append(a)
-        strides.append(b)
 
 
 def shape_div(a: Shaped, b: Shaped) -> IntTuple:

@@ -45,7 +45,7 @@ from cute_py.layout.arguments import (
     Tree,
     Value,
 )
-from cute_py.layout.int_tuple import compact_left, compact_order, crd2idx_of, product_of, sum_of_products
+from cute_py.layout.int_tuple import compact_left, compact_order, crd2idx_of, product_of
 from cute_py.layout.leaf import (
     KNOWN,
     KNOWN_KINDS,
@@ -74,6 +74,7 @@ from cute_py.layout.trees import (
     has_underscore,
     leaves,
     map_leaves,
+    modes,
     slice_tree,
     unflatten_leaves,
 )
@@ -103,7 +104,18 @@ Assumptions: TypeAlias = "tuple[sympy.Basic, ...]"
 Stride: TypeAlias = "Tree | Major | None"
 
 
-class Layout(Immutable):
+class _Parts:
+    """Mutable builder of a Layout: `make` sets the slots, and then makes the object a Layout."""
+
+    __slots__ = ("assumptions", "shape", "stride")
+
+    shape: IntTuple
+    stride: Tree
+    assumptions: Assumptions
+    """Conditions on symbols that this result assumes, as sympy relations; empty for known numbers."""
+
+
+class Layout(_Parts, Immutable):
     """A layout, immutable and hashable. `layout(coord)` returns an offset, and `layout[i]` mode i.
 
     Args:
@@ -121,21 +133,16 @@ class Layout(Immutable):
     (11, 9, Layout((4,), (6,)))
     """
 
-    __slots__ = ("assumptions", "shape", "stride")
+    __slots__ = ()
     _state = attrgetter("shape", "stride")
 
-    shape: IntTuple
-    stride: Tree
-    assumptions: Assumptions
-    """Conditions on symbols that this result assumes, as sympy relations; empty for known numbers."""
-
     def __new__(cls, shape: Shape, stride: Stride = None) -> Layout:
+        if stride is not None and fits(shape, stride):  # no leaf must be converted or refused
+            return make(shape, stride)  # type: ignore[arg-type]
         if stride is None or isinstance(stride, Major):
             sizes = _checked_shape(shape)
             return make(sizes, compact_left(sizes, order=-1 if stride is LayoutRight else 1)[0])
-        if not fits(shape, stride):  # some leaf must be converted or refused
-            shape, stride = _checked(shape, stride)
-        return make(shape, stride)  # type: ignore[arg-type]
+        return make(*_checked(shape, stride))
 
     @overload
     def __call__(self, *coord: IntCoordinate) -> int: ...  # type: ignore[overload-overlap]
@@ -145,8 +152,8 @@ class Layout(Immutable):
         """Return the offset at a coordinate; for a coordinate with `_` or None, the sublayout that it keeps."""
         c: Any = coord[0] if len(coord) == 1 else coord
         if not are_numbers(c):
-            check_depth(c)
             if has_underscore(c):
+                check_depth(c)
                 return self._sliced(c)
             c = coordinate(c)
         return crd2idx_of(c, self.shape, self.stride)  # type: ignore[return-value]
@@ -238,8 +245,8 @@ def _checked_shape(shape: Shape | Tree) -> Tree:
     Raises:
         InvalidTypeError: a size is not an integer. InvalidValueError: a size is negative or too large.
     """
-    if are_numbers(shape) and min(shape) >= 0:
-        return shape
+    if fits(shape, shape):
+        return shape  # type: ignore[return-value]
     shape = as_leaves(shape)
     s: Any
     for s in leaves(shape):
@@ -270,21 +277,15 @@ def _checked(shape: Shape, stride: Tree) -> tuple[Tree, Tree]:
     return sizes, steps
 
 
-_new = object.__new__
-_put_shape, _put_stride, _put_assumptions = [
-    getattr(Layout, name).__set__ for name in ("shape", "stride", "assumptions")
-]
-"""The setters of the slots: `Layout.__setattr__` refuses every change."""
-
-
 def make(shape: Tree, stride: Tree, assumptions: Assumptions = ()) -> Layout:
     """Make a layout from trees of leaves without a check, for operations whose results are congruent by
     construction."""
-    layout = _new(Layout)
-    _put_shape(layout, shape)
-    _put_stride(layout, stride)
-    _put_assumptions(layout, assumptions)
-    return layout
+    layout: Any = _Parts()
+    layout.shape = shape
+    layout.stride = stride
+    layout.assumptions = assumptions
+    layout.__class__ = Layout
+    return layout  # type: ignore[no-any-return]
 
 
 def assumed(layouts: Sequence[Layout]) -> Assumptions:
@@ -469,7 +470,7 @@ must be small."""
 
 def coprofile_of(stride: Tree) -> Tree:
     """Return the profile of the offsets that these strides give, as a tree of static zeros."""
-    if type(stride) is Int or (type(stride) is tuple and KNOWN_KINDS.issuperset(map(type, stride))):
+    if type(stride) in KNOWN_KINDS or (type(stride) is tuple and KNOWN_KINDS.issuperset(map(type, stride))):
         return STATIC_ZERO
     named: list[Any] = [d for d in leaves(stride) if type(d) not in KNOWN_KINDS and getattr(d, "modes", None)]
     if not named:
@@ -510,33 +511,35 @@ def coprofile(layout: LayoutLike) -> IntTuple:
 
 def coshape_of(shape: Tree, stride: Tree) -> Tree:
     """Return 1 + the largest offset in each codomain mode, computed with the absolute values of the strides."""
-    strides = leaves(stride)
+    if type(stride) is tuple and KNOWN_KINDS.issuperset(map(type, stride)):  # they are flat
+        return _extent(modes(shape), stride)
+    sizes, strides = leaves(shape), leaves(stride)
     if KNOWN_KINDS.issuperset(map(type, strides)):
-        return _extent(leaves(shape), strides)
-    pairs = zip(leaves(shape), strides, strict=True)
-    stride = tuple([times(STATIC_ZERO, d) if is_one(s) else d for s, d in pairs])  # modes of size 1 don't move
-    profile = coprofile_of(stride)
+        return _extent(sizes, strides)
+    pairs = zip(sizes, strides, strict=True)
+    moving = tuple([times(STATIC_ZERO, d) if is_one(s) else d for s, d in pairs])  # modes of size 1 don't move
+    profile = coprofile_of(moving)
     if profile == 0:
-        return _extent(leaves(shape), leaves(stride))
-    if any(not getattr(d, "modes", None) and not is_zero(d) for d in leaves(stride)):
-        raise LayoutError("the layout mixes integer strides and basis strides", {"strides": tree_text(stride)})
-    extents = [_extent(leaves(shape), leaves(along_axis(stride, path))) for path in axis_paths(profile)]
+        return _extent(sizes, moving)
+    if any(not getattr(d, "modes", None) and not is_zero(d) for d in moving):
+        raise LayoutError("the layout mixes integer strides and basis strides", {"strides": tree_text(moving)})
+    extents = [_extent(sizes, leaves(along_axis(moving, path))) for path in axis_paths(profile)]
     return unflatten_leaves(extents, profile)
 
 
 def _extent(sizes: Sequence[Any], strides: Sequence[Any]) -> Leaf:
     """Return 1 + the sum of (size - 1) * |stride|."""
-    steps = []
-    for d in strides:
-        if type(d) not in KNOWN_KINDS:
-            if not is_symbolic(d):
-                facts = {"shape": tree_text(tuple(sizes)), "stride": tree_text(tuple(strides))}
-                raise LayoutError(f"the layout has no cosize, because strides such as {d} have no order", facts)
-            steps.append(abs(d))
-        else:
-            steps.append(d if d >= 0 else -d)
-    last = [STATIC[(s | 0) - 1] if type(s) is Int else s - 1 for s in sizes]
-    return sum_of_products(last, steps, start=1)
+    last = tuple([STATIC[(s | 0) - 1] if type(s) is Int else s - 1 for s in sizes])
+    steps = tuple([d if type(d) in KNOWN_KINDS and d >= 0 else _magnitude(d, sizes, strides) for d in strides])
+    return crd2idx_of(last, last, steps, start=1)
+
+
+def _magnitude(d: Leaf, sizes: Sequence[Leaf], strides: Sequence[Leaf]) -> Leaf:
+    """Return |d| of a stride; refuse a stride without an order."""
+    if type(d) in KNOWN_KINDS or is_symbolic(d):
+        return abs(d)  # type: ignore[arg-type]
+    facts = {"shape": tree_text(tuple(sizes)), "stride": tree_text(tuple(strides))}
+    raise LayoutError(f"the layout has no cosize, because strides such as {d} have no order", facts)
 
 
 def coshape(layout: LayoutLike, *mode: int) -> IntTuple:

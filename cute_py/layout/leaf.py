@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, SupportsIndex, TypeGuard
 
 from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, PARSE_READS, check_magnitude, is_bool
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, given, integer_text
-from cute_py.layout.arguments import Coordinate, Leaf, Shaped, Tree, Value
+from cute_py.layout.arguments import Coordinate, IntTuple, Leaf, Shaped, Tree, Value
 
 if TYPE_CHECKING:
     import sympy
@@ -390,11 +390,11 @@ def _is_size(x: sympy.Basic) -> bool:
 
 
 def is_taken(leaf: Any) -> bool:
-    """Return whether the algebra can use a leaf without conversion: a symbol, or a known number of at least 0."""
+    """Return whether the algebra can use a leaf without conversion: a known number or a symbol that is not negative."""
     kind = type(leaf)
     if kind is int or kind is Int:
         return 0 <= leaf <= MAX_INTEGER  # type: ignore[no-any-return]
-    return is_symbolic_size(leaf)
+    return is_symbolic_size(leaf) and not leaf.is_negative
 
 
 @lru_cache(maxsize=4096)
@@ -456,14 +456,16 @@ def times(n: Leaf, leaf: Leaf) -> Leaf:
     """Return `n * leaf` for a size and any stride. The result is static if both are static, or if one is a static 0."""
     if type(n) is Int and type(leaf) is Int:
         return STATIC[(n | 0) * (leaf | 0)]
+    product: Any
     if type(n) is int and type(leaf) is int:
-        return leaf_of(n * leaf, False)
-    if type(leaf) in KNOWN or is_symbolic(leaf):
-        if is_zero(n) or is_zero(leaf):
+        product = n * leaf
+    elif type(leaf) in KNOWN_KINDS or is_symbolic(leaf):
+        if (type(n) is Int and n == 0) or (type(leaf) is Int and leaf == 0):
             return STATIC_ZERO
-        product: Any = value_of(n) * value_of(leaf)
-        return check_result(product) if type(product) is int else product
-    return n * leaf
+        product = value_of(n) * value_of(leaf)
+    else:
+        return n * leaf
+    return product if type(product) is not int or MIN_RESULT <= product <= MAX_RESULT else check_result(product)
 
 
 def plus(a: Leaf, b: Leaf) -> Leaf:
@@ -586,48 +588,56 @@ def _as_symbol(x: sympy.Expr) -> Value:
     return x
 
 
-def are_numbers(tree: object) -> TypeGuard[tuple[int, ...]]:
-    """Return whether a tree is a flat, plain tuple of known numbers in the range of sizes, which is the common case.
+def are_numbers(tree: object, depth: int = 0) -> TypeGuard[IntTuple]:
+    """Return whether a plain tree holds only known numbers in the range of sizes: the common case, which needs no
+    conversion.
 
-    >>> are_numbers((4, Int(8))), are_numbers((4, (2, 4)))
+    >>> are_numbers((4, (2, Int(8)))), are_numbers((4, True))
     (True, False)
     """
-    if type(tree) is not tuple or not tree:
+    if type(tree) is not tuple:
+        tree = (tree,)
+    elif depth > MAX_DEPTH:
         return False
     for x in tree:  # a third of the time of min and max, and every shape and coordinate passes here
-        if type(x) is not int and type(x) is not Int:
-            return False
-        if x >> 128 and not MIN_INTEGER <= x <= MAX_INTEGER:  # 0 for nearly all numbers
+        if type(x) is int or type(x) is Int:
+            if x >> 128 and not MIN_INTEGER <= x <= MAX_INTEGER:  # 0 for nearly all numbers
+                return False
+        elif type(x) is not tuple or not are_numbers(x, depth + 1):
             return False
     return True
 
 
-def as_leaves(tree: Shaped | Tree, depth: int = 0) -> Tree:
+def _converted(tree: Shaped | Coordinate, leaf: Callable[[Shaped | Coordinate], Tree], depth: int = 0) -> Tree:
+    """Return a plain tree with `leaf` applied to every leaf. A named tuple and a shape of PyTorch are tuples too."""
+    if not isinstance(tree, tuple):
+        return leaf(tree)
+    if depth > MAX_DEPTH:
+        raise InvalidValueError(f"a tuple is nested deeper than {MAX_DEPTH} levels")
+    return tuple([_converted(x, leaf, depth + 1) if isinstance(x, tuple) else leaf(x) for x in tree])
+
+
+def as_leaves(tree: Shaped | Tree) -> Tree:
     """Convert a shape, stride or coordinate that a user wrote to a plain tree of leaves.
 
     Raises:
         InvalidTypeError: `as_leaf` refuses a leaf.
         InvalidValueError: the tuple has more than `MAX_DEPTH` levels.
     """
-    if are_numbers(tree):
-        return tree
-    if isinstance(tree, tuple):  # a named tuple and a shape of PyTorch are tuples too
-        if depth > MAX_DEPTH:
-            raise InvalidValueError(f"a tuple is nested deeper than {MAX_DEPTH} levels")
-        return tuple([as_leaves(x, depth + 1) if isinstance(x, tuple) else as_leaf(x) for x in tree])
-    return as_leaf(tree)  # type: ignore[no-any-return]
+    return tree if are_numbers(tree) else _converted(tree, as_leaf)
 
 
 def coordinate(tree: Shaped | Coordinate) -> Tree:
     """Convert a coordinate to a tree of leaves. An element of a coordinate tensor (any object with `as_tuple`), at any
     depth, becomes the tuple of its numbers."""
-    if are_numbers(tree):
-        return tree
-    if hasattr(type(tree), "as_tuple"):
-        tree = tree.as_tuple()  # type: ignore[union-attr]
-    if type(tree) is tuple:
-        return as_leaves(tuple([x.as_tuple() if hasattr(type(x), "as_tuple") else x for x in tree]))
-    return as_leaves(tree)
+    return tree if are_numbers(tree) else _converted(tree, _as_coordinate)
+
+
+def _as_coordinate(x: Shaped | Coordinate) -> Tree:
+    kind: Any = type(x)
+    if _is_index_kind(kind) or not hasattr(kind, "as_tuple"):
+        return as_leaf(x)  # type: ignore[no-any-return]
+    return as_leaves(x.as_tuple())  # type: ignore[union-attr]
 
 
 class _StaticTexts(dict[int, str]):

@@ -14,8 +14,8 @@ from cute_py.errors import CoordinateError, InvalidValueError, StaticAssertError
 from cute_py.layout.arguments import Coordinate, Tiler, Tree, Underscore
 from cute_py.layout.leaf import (
     KNOWN,
+    KNOWN_KINDS,
     MAX_DEPTH,
-    Int,
     as_leaf,
     is_symbol_kind,
     is_symbolic,
@@ -283,25 +283,25 @@ def zip2_by(tree: Tree, guide: Tiler) -> tuple[Tree, Tree]:
     return tuple(first), (*second, *tree[len(guide) :])
 
 
-def fits(shape: Any, stride: Any, depth: int = 0) -> bool:
-    """Return whether two trees can be the shape and stride of a layout: they have one profile, no size is negative, and
-    all numbers are in range. Also return False if only a full check can decide, as for strides that are not numbers.
+def fits(shape: Any, stride: Any, least: int = 0, depth: int = 0) -> bool:
+    """Return whether two trees can be the shape and stride of a layout: they have one profile, no size is below
+    `least`, and all numbers are in range. Also return False if only a full check can decide, as for strides that are
+    not numbers.
     """
     if type(shape) is not tuple:
         shape, stride = (shape,), (stride,)
-    elif type(stride) is not tuple or len(shape) != len(stride) or depth > MAX_DEPTH:
+    elif type(stride) is not tuple or len(shape) != len(stride):
         return False
-    for s, d in zip(shape, stride, strict=True):
-        kind = type(s)
-        other = type(d)
-        if (kind is int or kind is Int) and (other is int or other is Int):
-            if (s | d) >> 127 and not 0 <= s <= MAX_INTEGER >= d >= MIN_INTEGER:  # 0 if both are far within the range
+    for i, s in enumerate(shape):
+        d = stride[i]
+        if type(s) in KNOWN_KINDS and type(d) in KNOWN_KINDS:
+            if (s | d) >> 127 and not least <= s <= MAX_INTEGER >= d >= MIN_INTEGER:  # 0 if both are far within
                 return False
-        elif kind is tuple or other is tuple:
-            if kind is not tuple or not fits(s, d, depth + 1):
+        elif type(s) is tuple or type(d) is tuple:
+            if type(s) is not tuple or depth >= MAX_DEPTH or not fits(s, d, least, depth + 1):
                 return False
-        elif kind is other and is_symbol_kind(kind):  # type: ignore[arg-type]
-            if s.is_integer is False or d.is_integer is False:
+        elif type(s) is type(d) and is_symbol_kind(type(s)):  # type: ignore[arg-type]
+            if s.is_integer is False or s.is_negative or d.is_integer is False:
                 return False
         elif not (is_taken(s) and is_taken(d)):
             return False

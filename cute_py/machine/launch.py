@@ -11,7 +11,7 @@ import ctypes
 import dataclasses
 import functools
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -64,6 +64,19 @@ class HasKernel(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Extended:
+    """An array with bytes at both ends that belong to other objects. A kernel may read them as parts of whole words. A
+    run neither compares nor restores them, because other code may change them at any time.
+
+    front, back: the number of these bytes before and after the array's own bytes.
+    """
+
+    array: Array
+    front: int
+    back: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class MachineLaunch:
     """A launch: a kernel with its grid and arguments.
 
@@ -73,7 +86,7 @@ class MachineLaunch:
     kernel: HasKernel
     grid: int | tuple[int, ...]
     args: tuple[Any, ...]
-    memory: Mapping[str, Array] = field(default_factory=dict)
+    memory: Mapping[str, Array | Extended] = field(default_factory=dict)
 
 
 class HasLaunches(Protocol):
@@ -124,12 +137,23 @@ def host_array(value: Any, what: str) -> Array:
     return array
 
 
+def _is_global(value: object) -> bool:
+    """Whether a value is an array that becomes a range of global memory. A numpy scalar is passed by value."""
+    return is_array(value) and not isinstance(value, np.generic)
+
+
+def _contains_pointers(value: object) -> bool:
+    """Whether a value is a pair of a structure or an array and its pointers by offset."""
+    return isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[1], Mapping)
+
+
 class Arguments:
     """The arrays and the parameter bytes of a launch.
 
     Args:
         values: one value for each parameter. `None` is a null pointer, a pair (map, array) is a tensor map, and a pair
-            (bytes, {offset: array or map}) is a structure that contains pointers or maps.
+            (bytes, {offset: array or map}) is a structure that contains pointers or maps. With an array in place of the
+            bytes, the array in global memory contains them: each run stores the addresses or maps in it.
         arch: the architecture that tensor maps are encoded for.
     Raises:
         InvalidTypeError, InvalidValueError: a value does not fit its parameter, or the number of values is wrong.
@@ -139,7 +163,7 @@ class Arguments:
         self,
         parameters: Sequence[Variable],
         values: Sequence[Any],
-        memory: Mapping[str, Array] | None = None,
+        memory: Mapping[str, Array | Extended] | None = None,
         arch: str = "sm_90a",
     ) -> None:
         self.parameters, self.arch = parameters, arch
@@ -153,30 +177,58 @@ class Arguments:
                 raise InvalidValueError(text, {"parameters": ", ".join(f"{p.name} ({_type(p)})" for p in parameters)})
             values = (*values, *[None] * len(rest))
         self.values = list(values)
-        self.arrays: dict[str, Array] = dict(memory or {})
+        self.arrays: dict[str, Array] = {}
         """Name -> array."""
+        self._foreign: dict[str, tuple[int, int]] = {}
+        """Name of an `Extended` -> (bytes before, bytes after) its own bytes."""
+        for name, held in (memory or {}).items():
+            self.arrays[name] = held.array if isinstance(held, Extended) else held
+            if isinstance(held, Extended):
+                self._foreign[name] = held.front, held.back
         for place, value in enumerate(self.values):
             self._collect(f"argument {place}", value)
         self._groups = _grouped(self.arrays)
 
     def _collect(self, name: str, value: Any) -> None:
-        if isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[1], Mapping):
+        if _contains_pointers(value):
+            if _is_global(value[0]):
+                self.arrays[name] = held = host_array(value[0], name)
+                if not held.flags.writeable:
+                    raise InvalidTypeError(f"{name} must be writable, because each run stores addresses in it")
             for offset, one in value[1].items():
                 self._collect(f"{name}, byte {offset}", one)
         elif isinstance(value, (tuple, list)) and len(value) == 2 and is_array(value[1]):
             self.arrays[name] = host_array(value[1], name)
-        elif is_array(value) and not isinstance(value, np.generic):
+        elif _is_global(value):
             self.arrays[name] = host_array(value, name)
+
+    def _own(self) -> Iterator[tuple[str, list[Array]]]:
+        """Yield the name of each group of writable arrays, and views of its bytes without those of other objects."""
+        for name, raw, members in self._groups:
+            if not raw.flags.writeable:
+                continue
+            spans = []
+            for member, at in members.items():
+                if member in self._foreign:
+                    front, back = self._foreign[member]
+                    spans.append((at + front, at + self.arrays[member].nbytes - back))
+            parts, end = [], 0
+            for start, stop in sorted(spans) if spans else [(0, len(raw))]:
+                parts.append(raw[max(start, end) : max(stop, end)])
+                end = max(stop, end)
+            yield name, parts
 
     def bytes_of(self) -> dict[str, Array]:
         """Return copies of the bytes of each writable array."""
-        return {name: raw.copy() for name, raw, _ in self._groups if raw.flags.writeable}
+        return {name: np.concatenate(parts) for name, parts in self._own()}
 
     def restore(self, held: Mapping[str, Array]) -> None:
         """Restore bytes that `bytes_of` copied."""
-        for name, raw, _ in self._groups:
+        for name, parts in self._own():
             if name in held:
-                raw[...] = held[name]
+                ends = np.cumsum([len(part) for part in parts])
+                for part, content in zip(parts, np.split(held[name], ends[:-1]), strict=True):
+                    part[...] = content
 
     def place(self, memory: Memory, code: Code) -> None:
         """Add ranges of global memory for the arrays, the module's variables and the parameters."""
@@ -196,13 +248,14 @@ class Arguments:
 
     def _bytes(self, name: str, one: Variable, value: Any, address: Mapping[str, int], memory: Memory) -> bytes:
         what = f"{name} ({one.name}, {_type(one)})"
-        if isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[1], Mapping):
-            made = bytearray(_plain(value[0], one, what))
-            for offset, inner in value[1].items():
-                part = self._pointer(f"{name}, byte {offset}", inner, address)
-                at = expect_integer(offset, "an offset in a structure", 0, len(made) - len(part))
-                made[at : at + len(part)] = part
-            return bytes(made)
+        if _contains_pointers(value):
+            if name not in address:
+                made = bytearray(_plain(value[0], one, what))
+                self._store_pointers(name, memoryview(made), value[1], address)
+                return bytes(made)
+            value, pointers = self.arrays[name], value[1]
+            content = value.reshape(-1).view(np.uint8) if value.nbytes else value.tobytes()
+            self._store_pointers(name, memoryview(content), pointers, address)
         if name in address:
             raw = self._pointer(name, value, address)
             if len(raw) == MAP_BYTES and one.nbytes == 8:
@@ -214,6 +267,15 @@ class Arguments:
                 raise InvalidTypeError(text, hint=hint if one.nbytes == MAP_BYTES else None)
             return raw
         return _plain(value, one, what)
+
+    def _store_pointers(
+        self, name: str, content: memoryview, pointers: Mapping[Any, Any], address: Mapping[str, int]
+    ) -> None:
+        """Store the addresses and maps at their offsets."""
+        for offset, inner in pointers.items():
+            part = self._pointer(f"{name}, byte {offset}", inner, address)
+            at = expect_integer(offset, f"an offset in {name}", 0, len(content) - len(part))
+            content[at : at + len(part)] = part
 
     def _pointer(self, name: str, value: Any, address: Mapping[str, int]) -> bytes:
         if is_array(value):

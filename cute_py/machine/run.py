@@ -23,7 +23,7 @@ from cute_py.machine.judgement.story import story
 from cute_py.machine.judgement.timeline import RunTimeline, TimelineRecorder, build_timeline
 from cute_py.machine.judgement.traffic import Traffic, Traffics
 from cute_py.machine.judgement.tried import with_changes
-from cute_py.machine.launch import Arguments, MachineLaunch, place_variables, triple
+from cute_py.machine.launch import Arguments, Extended, MachineLaunch, place_variables, triple
 from cute_py.machine.memory import Memory
 from cute_py.machine.rules import REASONS
 from cute_py.machine.schedule import Machine, Shape, Totals
@@ -298,7 +298,8 @@ def run_ptx(
         args: one value for each parameter. The kernel reads and writes an array in place, and accesses outside of it
             are faults. A number or bytes are passed unchanged. A pair of a tensor map (a request or 128 bytes) and an
             array passes a map that points into the array. A pair of bytes and {offset: array or such a pair} passes a
-            structure with pointers. None is a null pointer. Trailing pointers may be omitted.
+            structure with pointers; a pair of an array and such a dictionary passes an array with pointers, and each
+            run stores the addresses in it. None is a null pointer. Trailing pointers may be omitted.
         kernel: name of the kernel, if the module has several. dynamic_shared: bytes of dynamic shared memory.
         arch: the target, by default the target of the text.
         cooperative: whether the launch is cooperative, as with `cudaLaunchCooperativeKernel`: all CTAs run together,
@@ -392,7 +393,7 @@ class _Launch:
     kernel: str | None
     dynamic_shared: Any
     arch: str | None
-    memory: Mapping[str, Array]
+    memory: Mapping[str, Array | Extended]
     cooperative: bool = False
 
     def shape(self, code: Code) -> Shape:

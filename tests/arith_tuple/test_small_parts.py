@@ -57,6 +57,12 @@ def test_integers_of_numpy_become_plain() -> None:
     assert type(E(1).with_value(Int(2)).value) is Int
 
 
+def test_a_coordinate_may_have_coordinates_inside_a_nested_mode() -> None:
+    layout = Layout(((2, (3, 4)), 5))
+    for inner in (ArithTuple(1, 2), ArithTuple(np.int64(1), 2), (1, 2)):
+        assert layout((1, inner), 0) == cute.crd2idx((1, inner), layout[0].shape, layout[0].stride) == 15
+
+
 def test_a_number_too_large_for_a_mode_is_refused() -> None:
     for limit in (MIN_INTEGER, MAX_INTEGER):
         assert ArithTuple(limit)[0] == limit

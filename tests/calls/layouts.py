@@ -37,7 +37,7 @@ def static_layout(maker: Maker) -> str:
 add("Int", number(0, 99))
 add("Int", lambda m: str(m.integer(-5, 10**6)))
 INT = number(-4, 12)
-for symbol in ("add", "sub", "mul", "floordiv", "mod"):
+for symbol in ("add", "sub", "mul", "floordiv", "mod", "pow"):
     operation(f"Int.__{symbol}__", symbol, lambda m: f"Int({m.integer(-8, 20)})", number(1, 9), weight=0.3)
     operation(
         f"Int.__r{symbol}__", f"reflected_{symbol}", lambda m: f"Int({m.integer(1, 9)})", number(1, 9), weight=0.3

@@ -142,6 +142,8 @@ for symbol in ("floordiv", "mod"):
         lambda m: m.one_of("2", "64"),
         weight=0.2,
     )
+operation("SmemPtrFlag.__pow__", "pow", "smem_ptr_flag(16)", lambda m: m.one_of("2", "Int(4)"), weight=0.2)
+operation("SmemPtrFlag.__rpow__", "reflected_pow", "smem_ptr_flag(16)", lambda m: m.one_of("2", "64"), weight=0.2)
 operation("SmemPtrFlag.__pos__", "pos", "smem_ptr_flag(16)", weight=0.1)
 method("SmemPtrFlag.__format__", "smem_ptr_flag(16)", "''", weight=0.1, mutable=False)
 method("SmemPtrFlag.upcast", "smem_ptr_flag(16)", lambda m: m.one_of("1", "2"))

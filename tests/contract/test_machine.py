@@ -11,6 +11,9 @@ import pytest
 import cute_py as cute
 from cute_py import Int, Layout
 from cute_py.copies import plan as plan_module
+from cute_py.copies import thread_kernels
+from cute_py.copies import tile as tile_module
+from cute_py.copies import tile_shape as tile_shape_module
 from cute_py.copies.boxes import Tuning
 from cute_py.copies.machine_copy import machine_launches, run_on_machine
 from cute_py.copies.operands import paired, side
@@ -21,6 +24,7 @@ from cute_py.gpu.kernels.device_barrier import device_barrier
 from cute_py.gpu.kernels.edges import copy_edges
 from cute_py.gpu.kernels.listed import copy_listed
 from cute_py.machine.cuda_source import compiler_available
+from cute_py.machine.launch import Arguments, Extended
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.emulator.emulator import Emulator
 from tests.shares import one_in
@@ -64,6 +68,39 @@ def test_a_copy_of_arrays(name: str) -> None:
     assert run is not None
     assert run.ok, run.explain()
     assert np.array_equal(source, destination)
+
+
+@pytest.mark.parametrize("dtype", [np.uint16, np.uint32])
+def test_tiles_in_groups(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neighbouring tiles of a source whose rows start between two words run together. Bytes that follow the arrays in
+    the same word are neither compared nor restored."""
+    for module, name, value in (
+        (plan_module, "FEW", 0), (tile_shape_module, "BLOCKS", 1), (tile_shape_module, "LINES", (64, 32)),
+        (tile_shape_module, "FILLED", 1024), (tile_module, "LEAST", (512, 1024)), (thread_kernels, "APART", 1),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, value)
+    plan_module._planned.cache_clear()
+    held = np.zeros((2, 150 * 77 + 16), dtype)
+    source, target = (row[1 : 1 + 150 * 77].reshape(150, 77) for row in held)
+    source[...], target = numbers((150, 77), dtype), target.reshape(77, 150)
+    (launch,) = machine_launches(source.T, target)
+    assert launch.kernel.facts["GROUPED"] == 1
+    run = run_on_machine(source.T, target)
+    plan_module._planned.cache_clear()
+    assert run is not None and run.ok, run and run.explain()
+    assert (target == source.T).all()
+
+
+def test_bytes_beside_an_array_are_not_restored() -> None:
+    """Another thread may change them while the kernel runs."""
+    held = np.arange(64, dtype=np.uint8)
+    one = Extended(held[16:48], 3, 5)
+    arguments = Arguments((), [], {"an array": one})
+    before = arguments.bytes_of()
+    assert before["an array"].tolist() == list(range(19, 43))
+    held[...] = 0
+    arguments.restore(before)
+    assert held.tolist() == [n if 19 <= n < 43 else 0 for n in range(64)]
 
 
 ROWS_OF_RUNS = {

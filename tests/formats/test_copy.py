@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from typing import Any
 
@@ -64,6 +65,20 @@ def test_quantise_and_back(form: Format, shape: tuple[int, int]) -> None:
     slack = 2.2 if form.scale_rule in ("floor", "even") else 1.1
     assert np.abs(back - x).max() <= slack * step * largest
     assert formats.check(made.data, made.scales, form, shape) == [] or shape != (128, 256)
+
+
+@pytest.mark.parametrize("form", ALL, ids=repr)
+def test_stripes_and_threads_do_not_change_a_tensor(form: Format, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = numbers((300, 70), seed=8)
+    x[250, 3] = np.nan
+    whole = cute.copy(x, form)
+    for module in (formats.numbers, formats.scaled_tensor):
+        monkeypatch.setattr(module, "BATCH", 640)
+    for processors in (1, 3):
+        monkeypatch.setattr(os, "cpu_count", lambda count=processors: count)
+        parts = cute.copy(x, form)
+        assert np.array_equal(formats.codes(parts.data), formats.codes(whole.data))
+        assert np.array_equal(formats.codes(parts.scales), formats.codes(whole.scales))
 
 
 @pytest.mark.parametrize("form", ALL[:8], ids=repr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from fractions import Fraction
 
 import ml_dtypes
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from cute_py import formats
 from cute_py.errors import InvalidTypeError, InvalidValueError
-from cute_py.formats import NUMBERS, POLICY, cast, codes, of_codes, pack_elements, to_float32, unpack_elements
+from cute_py.formats import NUMBERS, POLICY, cast, codes, numbers, of_codes, pack_elements, to_float32, unpack_elements
 from cute_py.formats.numbers import Number
 from cute_py.formats.policy import PolicyRow
 from tests.each import each_of
@@ -168,3 +169,50 @@ def test_a_float32_is_rounded_once(name: str) -> None:
         for saturate in (True, False):
             got, want = (codes(cast(x, name, rounding=rounding, saturate=saturate)) for x in (single, double))
             assert np.array_equal(got, want)
+
+
+def _defined(values: np.ndarray, name: str, saturate: bool) -> np.ndarray:
+    """The codes of float64 numbers by the definition: every number between two neighbours is compared with their mean,
+    which float64 holds exactly."""
+    row = formats.number(name)
+    width = row.dtype.numpy.itemsize
+    top = int(codes(np.array([row.largest]).astype(row.dtype.numpy))[0])
+    held = of_codes(np.arange(top + 1, dtype=f"u{width}"), row).astype(np.float64)
+    beyond = np.append(held, 2 * held[-1] - held[-2])  # the next number if the exponent had no limit
+    means = (beyond[1:] + beyond[:-1]) / 2
+    size_of = np.abs(values)
+    code = np.searchsorted(means, size_of)  # the number of means below
+    ties = size_of == means[np.minimum(code, top)]
+    code += ties & (code % 2 == 1)
+    past = row.infinite if row.infinite is not None else row.nan
+    code = np.where(code > top, top if saturate or past is None else past, code)
+    nan, sign = np.isnan(values), np.signbit(values) * (1 << row.bits - 1)
+    if row.nan is None:
+        return np.where(nan, top, code | sign)
+    return np.where(nan, row.nan, code) | sign
+
+
+@each_of("name", FLOATS)
+def test_every_upper_half_of_a_float32_has_the_code_of_the_definition(name: str) -> None:
+    """Lower halves around each tie; float64 numbers just above and below the same float32."""
+    upper = np.arange(1 << 16, dtype=np.uint32) << 16
+    single = (upper[:, None] | np.array([0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF], np.uint32)).reshape(-1).view(np.float32)
+    with np.errstate(invalid="ignore"):
+        double = single.astype(np.float64)
+    near = (double.view(np.uint64)[::7, None] + np.array([1, -1 % (1 << 64)], np.uint64)).reshape(-1).view(np.float64)
+    for source, exact in ((single, double), (double, double), (near, near)):
+        for saturate in (True, False):
+            assert np.array_equal(codes(cast(source, name, saturate=saturate)), _defined(exact, name, saturate))
+
+
+@pytest.mark.parametrize("source", [np.float32, np.float64])
+def test_batches_and_threads_do_not_change_a_cast(source: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    x = (rng.standard_normal(10007) * np.exp2(rng.integers(-20, 9, 10007))).astype(source)
+    x[[5, 4000, 9999]] = np.nan, -np.inf, 1e6
+    whole = {name: codes(cast(x, name, saturate=False)) for name in FLOATS}
+    monkeypatch.setattr(numbers, "BATCH", 160)
+    for processors in (1, 3):
+        monkeypatch.setattr(os, "cpu_count", lambda count=processors: count)
+        for name, want in whole.items():
+            assert np.array_equal(codes(cast(x, name, saturate=False)), want)

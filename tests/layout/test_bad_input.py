@@ -372,6 +372,8 @@ def test_a_long_assumption_is_held_against_the_values() -> None:
 def test_sizes_known_to_be_below_zero_are_refused(size: sympy.Expr) -> None:
     with pytest.raises(InvalidValueError, match="which is negative; must be at least 0"):
         Layout((4, size))
+    with pytest.raises(InvalidValueError, match="which is negative; must be at least 0"):
+        Layout((4, size), (1, N))
     assert Layout(4, size).stride == size
 
 

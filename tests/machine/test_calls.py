@@ -230,3 +230,25 @@ def test_an_argument_that_is_no_array_of_numbers_is_refused(value: Any) -> None:
 def test_a_name_that_no_file_can_have_is_refused(path: str) -> None:
     with pytest.raises(InvalidValueError, match="can't be read"):
         cute.run_ptx(path, args=[])
+
+
+def test_an_array_of_pointers() -> None:
+    """A kernel that reads the addresses of two arrays from a third, as a grouped GEMM does."""
+    text = (
+        HEAD
+        + """.visible .entry k(.param .u64 list) .reqntid 32 {
+        .reg .b32 %r<4>; .reg .b64 %rd<8>;
+        ld.param.u64 %rd1, [list]; ld.global.u64 %rd2, [%rd1]; ld.global.u64 %rd3, [%rd1+8];
+        mov.u32 %r1, %tid.x; mul.wide.u32 %rd4, %r1, 4;
+        add.s64 %rd5, %rd2, %rd4; add.s64 %rd6, %rd3, %rd4;
+        ld.global.u32 %r2, [%rd5]; add.u32 %r3, %r2, 1; st.global.u32 [%rd6], %r3; ret; }"""
+    )
+    pointers, source, target = np.zeros(2, np.uint64), np.arange(32, dtype=np.uint32), np.zeros(32, np.uint32)
+    found = cute.run_ptx(text, args=[(pointers, {0: source, 8: target})], schedule="both")
+    assert found.ok, found.explain()
+    assert np.array_equal(target, source + 1)
+    pointers.flags.writeable = False
+    with pytest.raises(InvalidTypeError, match="must be writable"):
+        cute.run_ptx(text, args=[(pointers, {0: source, 8: target})])
+    with pytest.raises(InvalidValueError, match="an offset in argument 0"):
+        cute.run_ptx(text, args=[(np.zeros(2, np.uint64), {16: source})])
