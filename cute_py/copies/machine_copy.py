@@ -50,7 +50,7 @@ class _Memory:
         self.owner = view.owner
 
     def extended(self) -> Extended:
-        """Return the bytes, with the number of those at both ends that belong to other objects."""
+        """Return the bytes, and how many of them at each end belong to other objects."""
         return Extended(self.bytes, *self.foreign)
 
     def at(self, address: int) -> Array | None:

@@ -305,7 +305,7 @@ def cast(
 
 def _round(row: Number, values: Floats, out: Codes, saturate: bool) -> None:
     """Write the codes of float32 or float64 numbers to `out`."""
-    threads = thread_count(values.size, 16 * BATCH)  # with fewer batches, starting and waiting take what a thread saves
+    threads = thread_count(values.size, 16 * BATCH)  # for fewer batches, a thread costs more than it saves
     batch = min(values.size, BATCH)
 
     rounding = rounding_of(row, values.dtype, saturate)
@@ -481,5 +481,5 @@ class Rounding:
 
 @functools.cache
 def rounding_of(row: Number, source: np.dtype[Any], saturate: bool) -> Rounding:
-    """Make the Rounding from a source type to a type, once."""
+    """Return the Rounding from a source type to a type; repeated calls return the same object."""
     return Rounding(row, source, saturate)

@@ -31,7 +31,7 @@ else:
     from cute_py.optional_packages import numpy as np
 
 SHORT_ROW: Final = 128
-"""Elements from which the largest number of a row is found without halves."""
+"""Number of elements from which `_row_peaks` reduces a row without halving it first."""
 
 Floats: TypeAlias = "NDArray[np.float32]"
 
@@ -415,8 +415,10 @@ def _plane(values: NDArray[Any], form: Format, total: Any, gain: np.float32) -> 
 
 
 def _row_peaks(bits: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """The largest number of each row. numpy reduces each row in a loop of its own. Short rows are first halved, because
-    one loop takes the larger numbers of the pairs of neighbours of all rows."""
+    """The largest number of each row.
+
+    numpy runs one loop for each row, so short rows are first halved: one loop over all rows compares neighbours.
+    """
     while bits.shape[-1] % 2 == 0 and bits.shape[-1] < SHORT_ROW:
         bits = np.maximum(bits[..., ::2], bits[..., 1::2])
     peaks: NDArray[np.uint32] = bits.max(axis=-1)

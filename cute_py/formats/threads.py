@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 BATCH: Final = 1 << 18
-"""Elements per batch of several operations. A call of numpy takes 0.4 us, and then the interpreter's lock, for which
-other threads may wait. Smaller batches fit in the second-level cache, but lose more time in this way."""
+"""Elements per batch of several operations. A numpy call has an overhead of 0.4 us, and then acquires the
+interpreter's lock, for which other threads may be waiting. Smaller batches fit in the second-level cache, but lose more
+time to these costs."""
 MOST_THREADS: Final = 4
 """Threads that share the operations of one cast."""
 

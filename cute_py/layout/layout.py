@@ -511,7 +511,7 @@ def coprofile(layout: LayoutLike) -> IntTuple:
 
 def coshape_of(shape: Tree, stride: Tree) -> Tree:
     """Return 1 + the largest offset in each codomain mode, computed with the absolute values of the strides."""
-    if type(stride) is tuple and KNOWN_KINDS.issuperset(map(type, stride)):  # they are flat
+    if type(stride) is tuple and KNOWN_KINDS.issuperset(map(type, stride)):  # flat strides
         return _extent(modes(shape), stride)
     sizes, strides = leaves(shape), leaves(stride)
     if KNOWN_KINDS.issuperset(map(type, strides)):

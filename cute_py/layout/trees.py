@@ -295,7 +295,7 @@ def fits(shape: Any, stride: Any, least: int = 0, depth: int = 0) -> bool:
     for i, s in enumerate(shape):
         d = stride[i]
         if type(s) in KNOWN_KINDS and type(d) in KNOWN_KINDS:
-            if (s | d) >> 127 and not least <= s <= MAX_INTEGER >= d >= MIN_INTEGER:  # 0 if both are far within
+            if (s | d) >> 127 and not least <= s <= MAX_INTEGER >= d >= MIN_INTEGER:  # 0 well within the bounds
                 return False
         elif type(s) is tuple or type(d) is tuple:
             if type(s) is not tuple or depth >= MAX_DEPTH or not fits(s, d, least, depth + 1):

@@ -203,7 +203,7 @@ class Arguments:
             self.arrays[name] = host_array(value, name)
 
     def _own(self) -> Iterator[tuple[str, list[Array]]]:
-        """Yield the name of each group of writable arrays, and views of its bytes without those of other objects."""
+        """Yield the name of each group of writable arrays, and views of the bytes that belong to its arrays."""
         for name, raw, members in self._groups:
             if not raw.flags.writeable:
                 continue
