@@ -247,7 +247,7 @@ def test_holes_and_copies_of_a_tile_are_told() -> None:
         ("(2,2):(1@0,1@2)", (2, 2), InvalidTypeError, "needs coordinates"),
         ("(2,4):(1@0,1@1)", (2, 2), InvalidValueError, "value 2 of thread 0 is element"),
         ("(2,2)", (2, 2), InvalidTypeError, "draw_tv takes a layout"),
-        ("(100000,100000):(0,0)", (2, 2), InvalidValueError, "must be at most 1048576 pairs"),
+        ("(100000,100000):(0,0)", (2, 2), InvalidValueError, "must have at most 1048576"),
     ],
 )
 def test_bad_thread_value_layouts(layout: str, tile: object, error: type[CuteError], text: str) -> None:
