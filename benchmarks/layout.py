@@ -12,9 +12,8 @@ object keeps answers. Before it is timed its result is compared with the peers' 
 refuses or differs are left out, and a peer that is left with fewer than `LEAST` of them is left out of the row.
 
 Bounds, of our time / the faster peer's: 1.2 for an operation, 2.0 for an accessor, and 0.75 and 1.2 for the geometric
-means of both. Rows of `ONE_BODY` have none: one body serves static, run-time and symbolic numbers, and a second one for
-these rows alone is not worth its code. Constructing a layout, which checks here and not in pycute, has its own bound.
-`offsets` is bounded by numpy written by hand, `import cute_py` by `import numpy`.
+means of both. Constructing a layout, which checks here and not in pycute, has its own bound. `offsets` is bounded by
+numpy written by hand, `import cute_py` by `import numpy`.
 """
 
 from __future__ import annotations
@@ -244,16 +243,6 @@ ACCESSORS: dict[str, Operation] = {
 }
 
 
-ONE_BODY = (
-    "right_inverse, rank 2 Int",
-    "right_inverse, 3x3 Int",
-    "right_inverse, 8 modes Int",
-    "blocked_product, rank 2 Int",
-    "complement, rank 2 Int",
-)
-"""Operations that may take more than 1.2 times the faster peer's time."""
-
-
 def values(result: Any) -> Any:
     """A result as what can be compared: a layout as its first 512 values and its size, a number as an int."""
     if isinstance(result, (str, bool)) or result is None:
@@ -301,7 +290,7 @@ def beside_peers(name: str, operation: Operation, case: Case, static: bool, libr
         for peer, taken in others.items():
             rows.append(ratio(label, ours_s, {peer: taken}, case.construct if "pycute" in peer else 0.5))
         return rows
-    bound = None if label in ONE_BODY else 1.2 if name in ALGEBRA else 2.0
+    bound = 1.2 if name in ALGEBRA else 2.0
     rows.append(ratio(label, ours_s, others, bound))
     if name == "==" and case.name == "rank 2":
         rows.append(time_of(f"{label}, alone", ours_s, 0.3))
