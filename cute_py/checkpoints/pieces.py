@@ -245,7 +245,7 @@ def reorder(source: Source, form: Format, row: Convention, names: Mapping[str, s
 
 
 def dequantise(source: Source, dtype: DType, name: str, write: Write, device: str = "host") -> None:
-    """Write the values of a quantised weight, rounded once to a type."""
+    """Dequantise a weight, round each value once to a type, and write the values under a name."""
     rows = rows_of(source, dtype, device)
     height = 1 if source.weight is None else source.weight.format.block[0] or 1
     for plane, first, count in _walk(source, height):

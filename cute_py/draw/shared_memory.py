@@ -145,8 +145,8 @@ def _swizzled(title: str, layout: Layout, bits: int, move: Callable[[int], int])
 
 
 def _passes(layout: Layout, bits: int, move: Callable[[int], int]) -> tuple[str, ...]:
-    """Notes with the number of passes of a read of 8 rows, for each mode of size 8 or more. A mode is left out if the
-    rows share 16-byte units, or if the swizzle moves elements out of their unit.
+    """Notes with the number of passes that a read of 8 rows takes, for each mode of size 8 or more. A mode is left out
+    if the rows share 16-byte units, or if the swizzle moves elements out of their unit.
     """
     if len(modes(layout.shape)) != 2:
         return ()

@@ -161,7 +161,7 @@ def _folded_table(title: str, layout: Layout, count: int, width: int) -> Table:
 
 
 def _path_of(layout: Layout | Tensor) -> Callable[[int, int], str]:
-    """Function that returns the text of the computation of the element of a (thread, value) pair."""
+    """Return a function that shows how the element of a (thread, value) pair is computed."""
     plane = plane_of(layout)
     element = plane.value
     what = "its index in the tile" if coprofile(domain_of(layout)) == 0 else "its coordinate"

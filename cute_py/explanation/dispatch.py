@@ -259,7 +259,7 @@ def readings_of(text: str) -> list[Reading]:
 
 
 def _readings(text: str) -> list[Reading]:
-    """Return all readings of a text that is spelled as the program printed it."""
+    """Return every reading of a text that a program printed, without correcting its spelling."""
     from cute_py.explanation.readings import without
 
     found: list[Reading] = []

@@ -432,7 +432,7 @@ class Machine:
             self._looked_before = False
 
     def add(self, pc: int, frame: Frame) -> None:
-        """Make a frame runnable at an instruction, merged with a frame that is already there."""
+        """Make a frame runnable at an instruction, merging it with any frame that is already there."""
         other = self.runnable.get(pc)
         self.runnable[pc] = frame if other is None else self.union(other, frame)
 

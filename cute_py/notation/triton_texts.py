@@ -57,7 +57,7 @@ _WORD: Final = re.compile(r"\s*(true|false|True|False|None|[0-9]{1,39})")
 
 
 class _Reader:
-    """A reader of an attribute of Triton's IR, or of a class of Gluon, from left to right."""
+    """Reads an attribute of Triton's IR, or a Gluon class, from left to right."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at, self.depth = text, 0, 0

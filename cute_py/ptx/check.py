@@ -379,7 +379,7 @@ def _describe(form: InstructionForm, slots: tuple[str, ...], chosen: Mapping[str
 
 
 def _match_form(form: InstructionForm, found: Instruction, symbols: Mapping[str, str]) -> ParsedInstruction:
-    """Match a parsed instruction with this row."""
+    """Match a parsed instruction against this form."""
     chosen, errors = _place(form, found.parts[form.opcode.count(".") + 1 :])
     matched: Matched = ()
     operand_errors: list[str] = []

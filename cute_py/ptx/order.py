@@ -571,7 +571,7 @@ def _judge_module(text: str, arch: str | None, maps: Mapping[int, TensorMap]) ->
 def _with_change(
     one: Diagnostic, text: str, judged: _Judged, maps: Mapping[int, TensorMap], assemble: bool, *, tried: bool
 ) -> Diagnostic:
-    """Replace the edits of a finding by the changed lines (the fact `change`), if the change removes the finding and,
+    """Replace the edits of a finding with the changed lines (the fact `change`), if the change removes the finding and,
     with `assemble`, ptxas accepts the changed module."""
     facts: dict[str, Any] = dict(one.facts)
     edits = facts.pop(EDITS)

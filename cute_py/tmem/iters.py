@@ -197,7 +197,7 @@ MAX_WALKED = 1 << 24
 
 
 def walk(row: Row, axis: str) -> NDArray[numpy.int64]:
-    """Return the number of steps along `axis` for every index of the row, in order: int64 of shape (size,).
+    """Return the position along `axis` of every index of the row, in order: int64 of shape (size,).
 
     >>> walk((Iter(2, 16, "m"), Iter(3, 1, "m")), "m").tolist()
     [0, 1, 2, 16, 17, 18]

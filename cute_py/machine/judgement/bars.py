@@ -22,7 +22,7 @@ _ISA: Final = "bar, barrier"
 
 
 class Bars(OncePerInstruction):
-    """Judges bar and barrier instructions, and records the current round of each barrier of each CTA."""
+    """Checks bar and barrier instructions, and records the current round of each barrier of each CTA."""
 
     source = _ISA
 

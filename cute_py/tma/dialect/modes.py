@@ -120,7 +120,7 @@ class TmaReduceKind(NamedEnum, IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReductionTypes:
-    """A reduction and the element types that support it. The hardware traps on other types of one or more bytes."""
+    """A reduction and the element types that it supports. The hardware traps on other types of one or more bytes."""
 
     kind: TmaReduceKind
     dtypes: tuple[str, ...]

@@ -297,7 +297,7 @@ class Emulator:
         if windows.ndim != 1 or not depth or len(store_coords) != n:
             raise InvalidValueError(
                 f"{counted(n, 'load')}, {counted(len(store_coords), 'store')}, {counted(depth, 'window')}; "
-                "must be n, n and 1 or more"
+                "must be as many stores as loads, and at least 1 window"
             )
         offsets = np.resize(windows, n)
         loads = self._batch("load", load, source, load_coords, smem, mode, offsets, source_base, im2col_offsets)
