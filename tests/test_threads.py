@@ -151,23 +151,24 @@ def first_thread(cell: str) -> str:
     return found[0] if found else plain
 
 
-def test_every_row_is_an_answer_or_outside() -> None:
+def test_every_row_is_an_answer_or_out_of_scope() -> None:
     named = [first_thread(row[0]) for row in table()]
     assert sorted(named) == sorted([*ANSWERS, *OUTSIDE])
     for row in table():
         assert len(row) == 4, row
         first = first_thread(row[0])
-        assert row[3].startswith("outside") == (first in OUTSIDE), row
+        assert row[3].startswith("out of scope") == (first in OUTSIDE), row
 
 
 def test_the_page_counts_its_rows() -> None:
     counted = [(max(1, len(re.findall(r"\b[0-9]{2,6}\b", row[0]))), first_thread(row[0]) in OUTSIDE) for row in table()]
     whole, outside = sum(n for n, _ in counted), sum(n for n, out in counted if out)
     said = (
-        f"{whole} threads in {len(counted)} rows: {whole - outside} are answered, {outside} are outside, none is open"
+        f"{whole} threads in {len(counted)} rows: {whole - outside} are answered, {outside} are out of scope, "
+        "and none is open"
     )
     text = " ".join(PAGE.read_text().split())
-    assert f"{said}. `explain` also reads the messages that {len(SEEN)} more" in text
+    assert f"{said}. `explain` also reads the messages of {len(SEEN)} more" in text
 
 
 @each_of("thread", ANSWERS)

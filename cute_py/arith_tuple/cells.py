@@ -73,7 +73,7 @@ def known_integer(value: Cell, what: str) -> int:
     if is_symbolic(value) and not value.is_Integer:
         raise InvalidTypeError(
             f"{what} must be a known number, got {given(value)}",
-            hint="replace the symbols by numbers with layout.subs({...})",
+            hint="use layout.subs({...}) to replace the symbols with numbers",
         )
     try:
         return int(value)  # type: ignore[arg-type]

@@ -125,7 +125,7 @@ def _function(layout: LayoutLike, role: str) -> tuple[Digits, int, Swizzle]:
             raise InvalidTypeError(
                 f"the {role} layout must consist of known integers, got {given(number)}",
                 {"layout": layout},
-                "replace the symbols by numbers with layout.subs({...})",
+                "use layout.subs({...}) to replace the symbols with numbers",
             )
         check_magnitude(number, what)
     if 0 in shape:

@@ -9,7 +9,7 @@ from cute_py.argument_checks import expect_integers
 from cute_py.draw.element_path import element_path, tuple_text
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import AXIS_LIMIT, Cell, Legend, Table, cut_note, grid, hatch_legend, shown_around
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, counted
 from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, load_mode_of
 from cute_py.tma.emulator.geometry import Geometry, geometry, row_image
@@ -89,9 +89,8 @@ def im2col_trace(what: Im2col, coords: Sequence[int] | None, offsets: Sequence[i
     wanted = shape.rank - 2 if shape.mode == "im2col" else 2
     by = expect_integers(offsets, "offsets") or (0,) * wanted
     if len(start) != shape.rank or len(by) != wanted:
-        raise InvalidValueError(
-            f"got {len(start)} coordinates and {len(by)} offsets; the map needs {shape.rank} and {wanted}"
-        )
+        sizes = f"{counted(len(start), 'coordinate')} and {counted(len(by), 'offset')}"
+        raise InvalidValueError(f"got {sizes}; the map needs {shape.rank} and {wanted}")
     return Trace(request, [start], [0], mode=shape.mode, im2col_offsets=[by])
 
 

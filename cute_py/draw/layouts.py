@@ -184,7 +184,9 @@ def plane_of(thing: Drawn) -> Plane:
     for leaf in leaves(domain.shape):
         if not isinstance(value_of(leaf), int):
             text = f"a picture needs known sizes, got {leaf_text(leaf)}"
-            raise InvalidTypeError(text, {"layout": domain}, "replace the symbols by numbers with layout.subs({...})")
+            raise InvalidTypeError(
+                text, {"layout": domain}, "use layout.subs({...}) to replace the symbols with numbers"
+            )
     rank = len(modes(domain.shape))
     if rank > 2:
         thing = group_modes(thing, 1, rank)

@@ -497,7 +497,7 @@ def _decided(relation: sympy.Basic | bool) -> bool:
         raise LayoutError(
             f"the answer depends on the values of the symbols: {relation}",
             None,
-            "replace the symbols by numbers with .subs({...})",
+            "use .subs({...}) to replace the symbols with numbers",
         )
     return verdict == "True"
 

@@ -292,7 +292,7 @@ def numbers(layout: Layout) -> tuple[Tree, Tree]:
             raise InvalidTypeError(
                 f"offsets() needs known numbers, got the symbol {value}",
                 {"layout": layout},
-                "replace the symbols by numbers with layout.subs({...})",
+                "use layout.subs({...}) to replace the symbols with numbers",
             )
     return shape, stride
 

@@ -345,7 +345,7 @@ def slice_flagged(layout: ComposedLayout, coord: Coordinate) -> ComposedLayout:
         raise InvalidTypeError(
             f"slicing a swizzled tile needs a known offset, got {fixed}",
             {"layout": layout},
-            "replace the symbols by numbers with layout.subs({...})",
+            "use layout.subs({...}) to replace the symbols with numbers",
         )
     flag = layout.offset
     moved: Swizzle = recast_layout(layout.outer, BYTE, flag.bits)

@@ -165,7 +165,7 @@ def read_number(text: str, begin: int, end: int, symbols: Symbols) -> Value | Ra
         raise failure(
             text,
             begin,
-            f"{shown} is a number that is known only at run time; replace it by the number or by a symbol",
+            f"{shown} is a number that is known only at run time; replace it with the number or with a symbol",
         )
     if _FLOAT.match(token):
         raise failure(text, begin, f"{shown} is not an integer")

@@ -77,7 +77,7 @@ def table_sizes(layout: LayoutLike, operation: str) -> tuple[int, int]:
             raise InvalidTypeError(
                 f"{operation} needs known sizes, got the symbol {n}",
                 {"layout": layout},
-                "replace the symbols by numbers with layout.subs({...})",
+                "use layout.subs({...}) to replace the symbols with numbers",
             )
     rows, columns = (int(n) for n in sizes)
     check_cells((rows, columns), operation, {"layout": layout}, _TILE_HINT)

@@ -96,7 +96,7 @@ def test_an_im2col_atom_starts_at_its_first_base_pixel() -> None:
 
 @pytest.mark.parametrize(("coords", "offsets"), [((0, 0, 0), ()), ((0, 0, 0, 0), (1,)), ((0,) * 5, (0, 0))])
 def test_im2col_wants_the_right_number_of_coordinates(coords: tuple[int, ...], offsets: tuple[int, ...]) -> None:
-    with pytest.raises(InvalidValueError, match="must be 4 and 2"):
+    with pytest.raises(InvalidValueError, match="the map needs 4 and 2"):
         draw_im2col(IMAGE, coords, offsets)
 
 

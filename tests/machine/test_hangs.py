@@ -267,8 +267,8 @@ def test_a_change_of_bytes_is_offered_after_it_was_tried() -> None:
     found = run(text)
     (hang,) = [one for one in found.diagnostics if one.rule == "hang"]
     line = next(i for i, one in enumerate(text.split("\n"), 1) if "272" in one)
-    assert hang.fixes == (f"replace `272` by `256` in line {line}",)
-    assert f"change: replace `272` by `256` in line {line}" in found.explain()
+    assert hang.fixes == (f"replace `272` with `256` in line {line}",)
+    assert f"change: replace `272` with `256` in line {line}" in found.explain()
 
 
 @pytest.mark.parametrize("back", ["@!%p2 bra SPIN;", "@%p2 bra DONE_WAITING;\nbra SPIN;"])

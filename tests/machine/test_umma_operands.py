@@ -158,7 +158,7 @@ def test_a_picture_has_addresses_and_rows_of_scale_factors() -> None:
         (TmemError, "swizzle code is 7", {"a": 7 << 61 | 1 << 46}),
         (InvalidValueError, "base offset 1", {"a": A | 1 << 49}),
         (InvalidTypeError, "wgmma", {"b": cute.SmemDescriptor(0, 1, 64, SmemSwizzle.B128, "wgmma")}),
-        (TmemError, "1 addresses of scale factors", {"scales": (0,)}),
+        (TmemError, "scales has 1 address; must have two", {"scales": (0,)}),
     ],
 )
 def test_operands_that_no_instruction_takes(error: type[Exception], words: str, arguments: dict[str, Any]) -> None:

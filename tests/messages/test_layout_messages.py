@@ -128,8 +128,8 @@ LayoutError: the elements of one access are not contiguous
   layout : (32,4):(8,2)
   access : 128 bits""",
     "parse('(4,8):(1,?)')": """\
-ParseError: at position 9: ? is a number that is known only at run time; replace it by the number \
-or by a symbol
+ParseError: at position 9: ? is a number that is known only at run time; replace it with the number \
+or with a symbol
   text : (4,8):(1,?)
   here :          ^""",
     "parse('(4,8')": """\
@@ -146,7 +146,7 @@ StaticAssertError: take: empty range error
 InvalidValueError: a tuple is nested deeper than 64 levels""",
     "evenly_divides((M,),(4,))": """\
 LayoutError: the answer depends on the values of the symbols: Eq(M, 4*floor(M/4 + 3/4))
-  hint : replace the symbols by numbers with .subs({...})""",
+  hint : use .subs({...}) to replace the symbols with numbers""",
     "composition(Layout((M,I(8)),(I(1),M)),Layout(4,2)).subs({M:5})": """\
 LayoutError: these values break an assumption of the layout
   assumptions : (2 < M) | Eq(Mod(2, M), 0), Eq(Mod(4, Min(4, floor(M/2 + 1/2))), 0)

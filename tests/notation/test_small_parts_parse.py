@@ -14,7 +14,7 @@ from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, Parse
 from cute_py.notation.parse import dsl_type, failure, leaf_end, read_integer, surplus_bracket
 
 M, N = sympy.symbols("M N", integer=True, positive=True)
-UNKNOWN = "? is a number that is known only at run time; replace it by the number or by a symbol"
+UNKNOWN = "? is a number that is known only at run time; replace it with the number or with a symbol"
 BEYOND = "; must be at most 2**128 in magnitude"
 LARGE = "9" * 41
 LARGE_SHOWN = f"the integer is {'9' * 17} ... {'9' * 17} (41 characters){BEYOND}"

@@ -77,12 +77,12 @@ def page(found: list[Claim]) -> str:
     """docs/reference-pages-map.md."""
     number = counts(found)
     lines = [
-        "# Which test holds which claim of the reference pages",
+        "# Which test checks which claim of the reference pages",
         "",
-        "Written from tests/reference_pages/claims.txt by `python -m tests.reference_pages.claims`. A test compares",
-        "them, checks that every test and every row of [differences.md](differences.md) that is named exists, and runs",
-        "the tests: each calls functions of the package that the claim is about. A row with a count is that many",
-        "claims of one kind.",
+        "`python -m tests.reference_pages.claims` generates this page from tests/reference_pages/claims.txt. A test",
+        "compares the two files. It also checks that every named test and every named row of",
+        "[differences.md](differences.md) exists, and that each test calls functions of the package that the claim is",
+        "about. A row with a count covers that many claims of one kind.",
         "",
         ", ".join(f"{verdict}: {count}" for verdict, count in number.items()) + f"; {sum(number.values())} in all.",
     ]

@@ -77,7 +77,7 @@ class Substitution:
 
     def told(self, sources: Mapping[int, str]) -> str:
         """Describe the change, with the source line."""
-        return f"replace `{self.old}` by `{self.new}` in {line_text(self.line, sources.get(self.line, ''))}"
+        return f"replace `{self.old}` with `{self.new}` in {line_text(self.line, sources.get(self.line, ''))}"
 
 
 Change = Insertion | Substitution

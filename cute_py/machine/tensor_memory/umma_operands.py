@@ -27,7 +27,7 @@ from cute_py.atom.smem_descriptor import (
     offset_meanings,
 )
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import InvalidTypeError, TmemError, given
+from cute_py.errors import InvalidTypeError, TmemError, counted, given
 from cute_py.layout import Swizzle
 from cute_py.machine.judgement.observer import OperandRead
 from cute_py.machine.operands import operand_layout, operand_places
@@ -107,7 +107,9 @@ class UmmaOperands:
         object.__setattr__(self, "d", expect_integer(self.d, "the address of D", 0, (1 << 32) - 1))
         pair = expect_integers(self.scales, "an address of scale factors", 0, (1 << 32) - 1)
         if len(pair) != 2:
-            raise TmemError(f"scales has {len(pair)} addresses; must have two, those of the factors of A and of B")
+            raise TmemError(
+                f"scales has {counted(len(pair), 'address')}; must have two, those of the factors of A and of B"
+            )
         object.__setattr__(self, "scales", (pair[0], pair[1]))
         allowed = VECTORS.get(self.kind, (0,))
         vector = allowed[0] if self.scale_vec is None else self.scale_vec

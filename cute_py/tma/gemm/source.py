@@ -158,7 +158,7 @@ extern "C" __global__ void @CLUSTER_DIMS@__launch_bounds__(THREADS, 1) gemm(
           for (u32 i = 0; i < ROW_STEPS; ++i)
             multiply(d[i], a + i * WARPGROUPS * ROWS_A + step * STEP_A, b + step * STEP_B, k | step);
         wgmma_commit();
-        wgmma_wait<1>();  // what was read of the stage before is read: every CTA that loads into it may do so
+        wgmma_wait<1>();  // the reads of the previous stage are complete: every CTA may load into it again
         if (k > 0 && thread < CLUSTER && !lost) @RELEASE@(empty + 8 * before@RELEASE_CTA@);
         before = stage;
         if (++stage == STAGES) stage = 0, phase ^= 1;
