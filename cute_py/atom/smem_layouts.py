@@ -419,7 +419,7 @@ def _hinting_static(
         made = unless_refused(lambda: describe(major, make_tensor(tensor.engine, static(layout))))
         if made is None:
             raise
-        hint = f"cute.static(tensor.layout) makes the numbers static; then the descriptor is {made.encode():#x}"
+        hint = f"plain ints are run-time; with cute.static(tensor.layout), the descriptor is {made.encode():#x}"
         raise StaticAssertError(error.headline, error.facts, hint) from None
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import cute_py as cute
+from cute_py.argument_checks import has
 from cute_py.atom import CopyAtom, MmaAtom
 from cute_py.atomic_write import write_whole
 from cute_py.cli.arguments import integer, json_option, only_one, text_of
@@ -191,7 +192,7 @@ def pictures_of(options: argparse.Namespace, texts: list[str], every: bool) -> l
 def _descriptor_in(text: str) -> bytes | None:
     """The bytes of a tensor map, if the string is a map or the name of a file with a map; None for a layout or anything
     else."""
-    if " o " in text or text.lstrip().startswith(("(", "_")):
+    if unless_refused(cute.parse, text) is not None:  # also a layout of a compiler, whose numbers could be words
         return None
     return unless_refused(map_of, text)
 
@@ -227,6 +228,12 @@ def _of_thing(options: argparse.Namespace, thing: Any) -> Picture:
         if (tile := _tile(options)) is None:
             raise InvalidValueError("--what tv needs --tile, the shape of the tile")
         return draw_tv(thing, tile)
+    if has(thing, "linear"):
+        if (tile := _tile(options)) is None:
+            text = f"{type(thing).__name__} needs --tile, the shape of the tensor"
+            raise InvalidValueError(text, hint="--tile 64x16 draws the thread of each element of a tensor of 64 x 16")
+        held: Any = cute.from_triton(thing.linear(tile))
+        return draw(held) if isinstance(held, cute.ComposedLayout) else draw_tv(held, tile)
     bits = as_dtype(options.dtype).bits
     if options.what == "swizzle":
         return draw_swizzle(thing, bits=bits)

@@ -15,10 +15,11 @@ from typing import Any, Final, TypeAlias
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
-from cute_py.errors import CuteError, InvalidValueError, unless_refused
+from cute_py.errors import CuteError, InvalidValueError, shortened, unless_refused
 from cute_py.explanation.cuda_pastes import EARLIER, refused_at, refused_code, refused_why
 from cute_py.explanation.readings import TYPE_NAME, Reading, some, type_bits
 from cute_py.notation.argument_lists import matching_bracket, split_operands
+from cute_py.notation.source_numbers import LONGEST_NUMBER, Value, read_value
 from cute_py.tma.descriptor.data_types import FORMATS, format_of
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe
@@ -29,10 +30,7 @@ from cute_py.tma.descriptor.read import MAX_TEXT, read_map
 from cute_py.tma.descriptor.request import ENUM_OF, TensorMap, TensorMapIm2col, TensorMapTiled
 from cute_py.tma.descriptor.violations import violations
 
-Value: TypeAlias = int | str | tuple[int, ...]
-"""Pattern for the value after the name of an argument: a number, the name of an enum, or a list."""
-
-_LONGEST_NUMBER: Final = 40
+Span: TypeAlias = tuple[int, int]
 _HEADER: Final = re.compile(r"TMA Desc Addr", re.IGNORECASE)
 _LIST: Final = r"[(\[{]\s*(?:[-\w.+*:<> ()]+?\s*,\s*)*[-\w.+*:<> ()]*?\s*[)\]}]"
 _NAMES: Final[dict[str, str]] = {
@@ -246,7 +244,8 @@ def bytes_refused(text: str) -> CuteError | None:
 
 def read_arguments(text: str) -> list[Reading]:
     """Read every set of arguments of cuTensorMapEncodeTiled or cuTensorMapEncodeIm2col in `text`."""
-    found = [*_deep_gemm(text), *_kernels(text), *_calls(text), *_by_name(text)]
+    read: list[Span] = []
+    found = [*_deep_gemm(text), *_kernels(text), *_calls(text, read), *_by_name(text, read)]
     return found or [*_by_short_name(text)]
 
 
@@ -294,28 +293,31 @@ def _where_else(result: str) -> str:
 
 
 def _integers(parts: Sequence[str]) -> tuple[int, ...]:
-    return tuple(int(part) for part in parts if part.isdecimal() and len(part) <= _LONGEST_NUMBER)
+    return tuple(int(part) for part in parts if part.isdecimal() and len(part) <= LONGEST_NUMBER)
 
 
-def _calls(text: str) -> Iterator[Reading]:
+def _calls(text: str, read: list[Span]) -> Iterator[Reading]:
+    """Read the arguments of each call. Append the spans of the declarations that a call reads to `read`."""
     for match in some(_CALL.finditer(text), 16):
         end = matching_bracket(text, match.end())
         written = re.sub(r"(?s:/\*.*?(?:\*/|\Z))|//[^\n]*", " ", text[match.end() : end])
-        parts = [_argument(part, text) for part in split_operands(written)]
+        declared: list[Span] = []
+        parts = [_argument(part, text, declared) for part in split_operands(written)]
         im2col = "im2col" in match["name"].lower()
         packed = "tvm" in match["name"].lower()
         fields = (_packed if packed else _positional)(parts, im2col)
         if fields is None:
             continue
+        read += declared
         kind = f"Arguments of {'TVM’s ' if packed else ''}{match['name']}".replace("’", "'")
         yield from _judged(kind, (match.start(), min(end + 1, len(text))), fields, [])
 
 
-def _argument(part: str, text: str) -> Value:
+def _argument(part: str, text: str, declared: list[Span]) -> Value:
     """The value of one argument: a number, a list, or the string itself. For a variable, the value that `text` assigns
-    to it."""
+    to it, whose span is appended to `declared`."""
     part = re.sub(r"^\w{1,80}\s{0,80}=\s{0,80}(?!=)", "", part.strip())
-    value = _value(part)
+    value = read_value(part, type_bits)
     name = re.sub(r"^&|\+\s{0,80}1$|\.data\(\)$", "", part.replace(" ", "")).strip()
     if isinstance(value, str) and re.fullmatch(r"[A-Za-z_]\w*", name):
         assigned = re.search(
@@ -324,51 +326,10 @@ def _argument(part: str, text: str) -> Value:
             text,
         )
         if assigned is not None:
-            found = _value(assigned[1])
+            declared.append(assigned.span())
+            found = read_value(assigned[1], type_bits)
             return found[1:] if isinstance(found, tuple) and part.replace(" ", "").endswith("+1") else found
     return value
-
-
-def _value(part: str) -> Value:
-    """Read a value: a list of numbers, a number, or the string itself."""
-    part = part.strip()
-    if part[:1] in ("(", "[", "{") and part[-1:] in (")", "]", "}") and part.lower() not in ("(nil)", "(null)"):
-        body = re.sub(r"^[(\[{]|[)\]}]$", "", part)
-        items = [re.sub(r"(?<=[0-9])\s{0,9}(?:bytes?|B)\Z", "", item.strip()) for item in body.split(",")]
-        numbers = [_number(item) for item in items if item]
-        return tuple(n for n in numbers if n is not None) if None not in numbers else part
-    number = _number(part)
-    return part if number is None else number
-
-
-def _number(item: str) -> int | None:
-    """The integer that an expression denotes: a number, a product that may contain sizeof, a cast, or an enum such as
-    `<Name.X: 6>`; None for anything else."""
-    item = re.sub(
-        r"static_cast<[^<>]{0,400}>|\(\s{0,80}(?:u?int\w{0,80}|cuuint\w{1,80}|size_t"
-        r"|unsigned[\w ]{0,100}|long[\w ]{0,100}|CU\w{1,80}|(?:const )?\w{1,80} ?\*)"
-        r"\s{0,80}\)",
-        "",
-        item,
-    )
-    item = item.strip().strip("()").strip()
-    if member := re.search(r":\s{0,80}([0-9]{1,9})\s{0,80}>\s{0,80}$", item):
-        return int(member[1])
-    if item.lower() in ("nil", "null", "nullptr", "none"):
-        return 0
-    total = 1
-    for factor in item.split("*"):
-        factor = factor.strip().strip("()").strip()
-        if sized := re.fullmatch(r"sizeof\s*+\(?\s*+([\w:]++)\s*+", factor):
-            width = type_bits(sized[1]) // 8
-            if not width:
-                return None
-            total *= width
-        elif re.fullmatch(r"-?(?:0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]{0,3}", factor) and len(factor) <= _LONGEST_NUMBER:
-            total *= int(factor.rstrip("uUlL"), 16 if "x" in factor.lower() else 10)
-        else:
-            return None
-    return total
 
 
 def _positional(parts: Sequence[Value], im2col: bool) -> dict[str, Value] | None:
@@ -412,9 +373,11 @@ def _packed(parts: Sequence[Value], im2col: bool) -> dict[str, Value] | None:
     return fields | dict(zip(("interleave", "swizzle", "l2_promotion", "oob_fill"), tail, strict=True))
 
 
-def _by_name(text: str) -> Iterator[Reading]:
+def _by_name(text: str, read: Sequence[Span] = ()) -> Iterator[Reading]:
+    """Read named arguments, except declarations that a call reads."""
     heads = [match.start() for match in some(_HEADER.finditer(text))]
-    found = [(match.start(), match.end(), *_named(match)) for match in some(_ARGUMENT.finditer(text), 600)]
+    matches = [m for m in some(_ARGUMENT.finditer(text), 600) if not any(a <= m.start() < b for a, b in read)]
+    found = [(match.start(), match.end(), *_named(match)) for match in matches]
     names = {name for _, _, name, _ in found}
     if "global_dim" not in names or not (heads or names & {"box_dim", "pixels_per_column"}):
         return
@@ -470,7 +433,7 @@ def _named(match: re.Match[str]) -> tuple[str, Value]:
     value = match["value"]
     if value[:1] in "([{" and value[-1:] not in ")]}":
         return name, "cut"
-    parsed = _value(value)
+    parsed = read_value(value, type_bits)
     spelled = match[0].lower()
     if name == "global_strides" and isinstance(parsed, tuple) and "cudaglobal" in spelled:
         return name, (-1, *parsed)  # without the stride of mode 0
@@ -514,6 +477,7 @@ def _grouped(found: Sequence[_Found], heads: Sequence[int]) -> list[tuple[dict[s
 _WIDTHS: Final = {1: 0, 2: 1, 4: 2, 8: 4}
 """Bytes of an element -> the unsigned integer of that width, for texts without the type."""
 _PRINTED_ADDRESS: Final = "{0} (an address was printed, not the numbers: print {0}[0] to {0}[rank-1])"
+_NOT_COMPUTED: Final = "{0} (`{1}` is not computed here: replace it with its numbers)"
 _LISTS: Final = ("global_dim", "global_strides", "box_dim", "element_strides")
 _CORNERS: Final = ("pixel_box_lower_corner", "pixel_box_upper_corner")
 _WITH_DEFAULTS: Final = ("interleave", "swizzle", "l2_promotion", "oob_fill")
@@ -556,7 +520,7 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
     left_out = [name for name in _WITH_DEFAULTS if name not in fields]
     said = [*notes, *([] if isinstance(fields.get("global_address"), int) else [_NO_ADDRESS])]
     if lacking or not isinstance(dims, tuple) or not isinstance(strides, tuple):
-        missing = [name if name not in pointers else _PRINTED_ADDRESS.format(name) for name in lacking]
+        missing = [_unread(name, fields[name]) if name in fields and name in pointers else name for name in lacking]
         missing += [] if "data_type" in fields else ["data_type"]
         said += ["not judged: the rules of sizes, strides and boxes, because the text does not have all of them"]
         yield _incomplete(kind, span, _settings(fields), rank, [*missing, *left_out], said)
@@ -565,6 +529,14 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
     else:
         defaults = [f"{', '.join(left_out)} (0 was assumed)"] if left_out else []
         yield _complete(kind, span, fields, rank, said, defaults)
+
+
+def _unread(name: str, value: Value) -> str:
+    """Say why a list of numbers is missing: its address was printed, or it has names or operations."""
+    computed = (
+        isinstance(value, str) and re.search(r"[A-Za-z_]", value.lower().replace("0x", "")) and value[:1] in "{[("
+    )
+    return _NOT_COMPUTED.format(name, shortened(str(value))) if computed else _PRINTED_ADDRESS.format(name)
 
 
 def _rank_of(fields: Mapping[str, Value]) -> int:

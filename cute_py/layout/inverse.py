@@ -106,7 +106,7 @@ def _static_hint(shape: Tree, stride: Tree) -> str | None:
     return (
         None
         if made is None
-        else f"cute.static(layout) makes the numbers static; then the left inverse is {mode_text(*made[:2])}"
+        else f"plain ints are run-time; with cute.static(layout), the left inverse is {mode_text(*made[:2])}"
     )
 
 

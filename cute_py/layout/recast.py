@@ -132,7 +132,7 @@ def downcast(layout: LayoutLike | Swizzle | int, n: SupportsIndex) -> LayoutLike
         if not any(map(is_one, steps)):
             known = has_numbers(layout)
             made = unless_refused(lambda: downcast(static(layout), n)) if known and not is_static(layout) else None
-            hint = None if made is None else f"cute.static(layout) makes the numbers static; then the result is {made}"
+            hint = None if made is None else f"plain ints are run-time; with cute.static(layout), the result is {made}"
             raise StaticAssertError("Downcast requires adjacent elements", {"layout": layout}, hint)
         return make(*_recast(_down, layout.shape, layout.stride, STATIC[n]), layout.assumptions)
     if isinstance(layout, int):

@@ -160,7 +160,7 @@ def _static_hint(layout: Layout, target: Tree) -> str | None:
     if not has_numbers(layout):
         return None
     made = unless_refused(lambda: complement_of(static(layout), static(target)))
-    return None if made is None else f"cute.static(layout) makes the numbers static; then the complement is {made}"
+    return None if made is None else f"plain ints are run-time; with cute.static(layout), the complement is {made}"
 
 
 def _complement_by_axis(layout: Layout, profile: Tree, target: Tree) -> Layout:
@@ -490,7 +490,7 @@ def _check_division(mode: int, target: Leaf, block: Leaf, with_static: Callable[
         raise StaticAssertError(
             "tile_to_shape: block shape does not divide the target shape.",
             {"mode": mode, "block": shown, "target": leaf_text(target)},
-            None if made is None else f"cute.static(block) makes the numbers static; then the result is {made}",
+            None if made is None else f"plain ints are run-time; with cute.static(block), the result is {made}",
         )
 
 

@@ -529,7 +529,7 @@ def _shape(code: Code, grid: object, block: object, cluster: object, dynamic_sha
     required = kernel.triple("reqntid")
     if block is None:
         if required is None:
-            raise InvalidValueError(f"{kernel.name} has no .reqntid, so block is required")
+            raise InvalidValueError(f"{kernel.name} has no .reqntid; pass block (--block of cute-py run)")
         block = required
     threads = triple(block, "block")
     if required is not None and threads != required:

@@ -241,7 +241,7 @@ def _together(ones: list[_Sum]) -> _Sum:
 def consequence(balance: int) -> str:
     """Describe the consequence for a barrier that expects `balance` more bytes than its loads deliver (fewer if
     negative)."""
-    return "it never completes its phase" if balance > 0 else "it completes its phase too early or underflows"
+    return "it never completes its phase" if balance > 0 else "its phase may complete too early, or never"
 
 
 def bytes_text(barrier: str, expected: int, loads: int, delivered: int, phase: int | None = None) -> str:
@@ -252,7 +252,7 @@ def bytes_text(barrier: str, expected: int, loads: int, delivered: int, phase: i
             phase of the barrier, if known.
 
     >>> bytes_text("the barrier", 1024, 1, 2048)
-    'the barrier expects 1024 bytes, but its 1 load delivers 2048; it completes its phase too early or underflows'
+    'the barrier expects 1024 bytes, but its 1 load delivers 2048; its phase may complete too early, or never'
     >>> bytes_text("full", 4096, 2, 1024, phase=3)
     'full expects 4096 bytes in phase 3, but its 2 loads deliver 1024; it never completes its phase'
     """

@@ -173,3 +173,15 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
         main(["draw", "--help"])
     assert end.value.code == 0
     assert "--smem" in capsys.readouterr().out
+
+
+BLOCKED = "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [1, 0]}>"
+
+
+def test_a_triton_layout_is_not_read_as_a_tensor_map(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its eight numbers could be eight words."""
+    assert main(["draw", BLOCKED]) == 2
+    assert "needs --tile, the shape of the tensor" in capsys.readouterr().err
+    assert main(["draw", BLOCKED, "--tile", "64x16"]) == 0
+    third = [line for line in capsys.readouterr().out.splitlines() if line.startswith(" 3 |")]
+    assert third[0].split("|")[1].split()[10:12] == ["T13", "V1"]

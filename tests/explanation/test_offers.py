@@ -91,7 +91,7 @@ def test_a_refused_composition_says_why() -> None:
 def test_static_numbers_are_named_where_they_help() -> None:
     with pytest.raises(StaticAssertError) as refused:
         cute.logical_product(Layout((2, 2), (4, 1)), Layout(6, 1))
-    assert refused.value.hint == "cute.static(layout) makes the numbers static; then the complement is (_2,_3):(_2,_8)"
+    assert refused.value.hint == "plain ints are run-time; with cute.static(layout), the complement is (_2,_3):(_2,_8)"
     assert str(cute.complement(static(Layout((2, 2), (4, 1))), Int(24))) == "(_2,_3):(_2,_8)"
     text = cute.explain(cute.right_inverse, Layout((4, 8), (8, 1)))
     assert text.splitlines()[-1].endswith("with cute.static operands right_inverse gives (_8,_4):(_4,_1)")

@@ -416,3 +416,26 @@ def test_a_part_of_the_bytes_of_a_map_is_named() -> None:
     assert refused.value.facts["size"] == "8 bytes fewer than 128"
     assert cute.explain(words.replace("\n", " ")) == cute.explain(words)  # the line breaks were lost
     assert [len(readings_of(f"{words}\n{words}"))] == [2]
+
+
+CALL = """uint64_t globalDim[] = {1000, 512};
+uint64_t globalStrides[] = {1000 * sizeof(__half) + 4};
+uint32_t boxDim[] = {128, 64};
+uint32_t elementStrides[] = {1, 1};
+cuTensorMapEncodeTiled(&tmap, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, (void*)0x7f0000000008, globalDim, globalStrides,
+    boxDim, elementStrides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+    CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+"""
+
+
+def test_declarations_that_a_call_reads_are_no_map_of_their_own() -> None:
+    """With the type and the swizzle of the call, three rules are broken; with the declarations alone, one was."""
+    (reading,) = [one for one in readings_of(CALL) if "cuTensorMapEncodeTiled" in one.kind]
+    assert {one.rule for one in reading.broken} == {"address_alignment", "stride_alignment", "inner_span"}
+    said = str(cute.explain(CALL))
+    assert said.count("A change that works") == 1 and "16 bits were assumed" not in said
+
+
+def test_a_list_of_names_is_not_an_address() -> None:
+    said = str(cute.explain(CALL.replace("{1000, 512}", "{WIDTH, HEIGHT}")))
+    assert "global_dim (`{WIDTH, HEIGHT}` is not computed here: replace it with its numbers)" in said

@@ -32,7 +32,7 @@ def test_the_hint_shows_the_static_result(operation: Callable[[Any], Any], layou
     with pytest.raises(StaticAssertError) as refused:
         operation(layout)
     hint = str(refused.value.hint)
-    assert hint.startswith("cute.static(")
+    assert hint.startswith("plain ints are run-time; with cute.static(")
     assert hint.endswith(f" is {operation(cute.static(layout))}")
 
 

@@ -59,7 +59,7 @@ StaticAssertError: Non-injective Layout detected in complement.
     "complement(Layout((4,8)),64)": """\
 StaticAssertError: Dynamic-stride complement only for rank-1 layouts
   layout : (4,8):(_1,4)
-  hint   : cute.static(layout) makes the numbers static; then the complement is _2:_32""",
+  hint   : plain ints are run-time; with cute.static(layout), the complement is _2:_32""",
     "left_inverse(Layout((I(3),I(2)),(I(5),I(2))))": """\
 StaticAssertError: Left inverse divisibility condition
   layout : (_3,_2):(_5,_2)
@@ -67,7 +67,7 @@ StaticAssertError: Left inverse divisibility condition
     "left_inverse(Layout(4,2))": """\
 StaticAssertError: Left inverse requires static strides.
   layout : 4:2
-  hint   : cute.static(layout) makes the numbers static; then the left inverse is (_2,_4):(_0,_1)""",
+  hint   : plain ints are run-time; with cute.static(layout), the left inverse is (_2,_4):(_0,_1)""",
     "logical_divide(A,(I(2),I(2),I(2)))": """\
 StaticAssertError: logical_divide: Too many modes in tiler.
   tiler  : (_2,_2,_2)
@@ -82,7 +82,7 @@ StaticAssertError: tile_to_shape: block shape does not divide the target shape.
   mode   : 0
   block  : 4, known only at run time
   target : _8
-  hint   : cute.static(block) makes the numbers static; then the result is ((_4,_2),(_8,_1)):((_1,_32),(_4,_0))""",
+  hint   : plain ints are run-time; with cute.static(block), the result is ((_4,_2),(_8,_1)):((_1,_32),(_4,_0))""",
     "upcast(Layout((I(4),I(3)),(I(1),I(4))),3)": """\
 StaticAssertError: Divisibility condition
   stride : _4
