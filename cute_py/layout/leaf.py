@@ -572,7 +572,7 @@ def as_leaf(x: Any) -> Any:
         raise InvalidTypeError(f"expected an integer, got {kind.__name__} {given(x)}", hint=hint)
     if hasattr(kind, "__rmul__") and hasattr(kind, "__add__"):  # an `IntegerModule`; `__getattr__` can't fake this
         return x
-    raise InvalidTypeError(f"{kind.__name__} can't be a stride, because a stride x needs int * x and x + x")
+    raise InvalidTypeError(f"expected an integer or a stride, got {kind.__name__}; a stride x needs int * x and x + x")
 
 
 def _as_symbol(x: sympy.Expr) -> Value:

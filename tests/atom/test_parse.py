@@ -82,7 +82,7 @@ TILED_MMA = str(make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN"))
         (
             TILED_MMA.replace("(_32,_1,", "(_32,_1:"),
             "(_32,",
-            r"at position 27: Layout can't be a stride, because a stride x needs int \* x and x \+ x",
+            r"at position 27: expected an integer or a stride, got Layout; a stride x needs int \* x and x \+ x",
         ),
         (
             "TiledCopy\n  Tiler_MN: (_8,_)\n  TiledLayout_TV: _8:_1\n",
