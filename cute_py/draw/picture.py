@@ -30,7 +30,7 @@ SCALE: Final = 2.0
 """Default number of PNG pixels for one pixel of the SVG, in each direction: sharp on high-density screens."""
 LARGE: Final = 8_000_000
 """Above this number of pixels, a PNG is drawn at a scale of 1 by default, because each pixel takes time."""
-MOST_PIXELS: Final = 64_000_000
+MOST_PIXELS: Final = 16_000_000
 """Maximum number of pixels of an image, which then takes a quarter of a gigabyte."""
 FALLBACK_FONTS: Final = (
     "Liberation Mono",
@@ -123,7 +123,7 @@ class Picture:
             dark: whether to draw light text on a dark background.
         Raises:
             MissingPackageError: the extra `png` is not installed, or the system has no font.
-            InvalidTypeError, InvalidValueError: the scale is invalid, or the image has more than 64 million pixels.
+            InvalidTypeError, InvalidValueError: the scale is invalid, or the image has more than 16 million pixels.
         """
         return png(self.svg, scale, dark)
 
@@ -208,7 +208,7 @@ def png(svg: str, scale: float | None = None, dark: bool = False) -> bytes:
     Raises:
         MissingPackageError: resvg-py is not installed, or there is no font.
         InvalidTypeError, InvalidValueError: the scale is not a positive number, or the image has no pixels or more than
-            64 million pixels.
+            16 million pixels.
     """
     found = _SIZE.search(svg)
     wide, high = (float(found[1]), float(found[2])) if found else (0.0, 0.0)

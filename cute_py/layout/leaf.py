@@ -354,7 +354,12 @@ def _power(base: int, exponent: int, modulus: int | None) -> Any:
         least = (abs(int(base)).bit_length() - 1) * exponent
         if least >= MAX_RESULT.bit_length():
             raise LayoutError(f"the result is 2**{integer_text(least)} or more; must be at most 2**256 in magnitude")
-    return int.__pow__(int(base), exponent, modulus) if isinstance(base, int) else NotImplemented
+    if not isinstance(base, int):
+        return NotImplemented
+    try:
+        return int.__pow__(int(base), exponent, modulus)
+    except ZeroDivisionError:
+        raise LayoutError("division by zero", {"base": int(base), "exponent": given(exponent)}) from None
 
 
 def is_symbolic(value: object) -> TypeGuard[sympy.Expr]:
@@ -465,6 +470,8 @@ def times(n: Leaf, leaf: Leaf) -> Leaf:
         product = value_of(n) * value_of(leaf)
     else:
         return n * leaf
+    if type(product) is not int and is_symbolic(product):
+        check_result(int(getattr(product.as_coeff_Mul()[0], "p", 0)))  # the numerator of the coefficient
     return product if type(product) is not int or MIN_RESULT <= product <= MAX_RESULT else check_result(product)
 
 

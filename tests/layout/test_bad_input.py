@@ -206,6 +206,13 @@ REFUSED: list[Refusal] = [
         InvalidTypeError,
         "the grid of scales must be a Grid",
     ),
+    (
+        "strides of a huge multiple of a symbol",
+        lambda: Layout((sympy.Symbol("N", integer=True, positive=True), *range(1, 200), 4), cute.LayoutLeft),
+        LayoutError,
+        "must be at most 2**256",
+    ),
+    ("zero to a negative power", lambda: Int(0) ** -2, LayoutError, "division by zero"),
     ("steps of one", lambda: cute.steps(cute.zipped_divide, L), InvalidTypeError, "can't take 1 operand: missing"),
     ("steps of four", lambda: cute.steps(cute.composition, L, 8, 0, 1), InvalidTypeError, "can't take 4 operands"),
     (

@@ -280,10 +280,10 @@ class NonExecTmaAtom:
         return tuple([int(c) if isinstance(c, int) else c for c in leaves(found.as_tuple())])
 
     def __str__(self) -> str:
-        mode = next(m for m in (self.reduce_kind, self.store_mode, self.load_mode) if m is not None)
+        mode = next((m.name for m in (self.reduce_kind, self.store_mode, self.load_mode) if m is not None), "no mode")
         moved = f"{counted(self.instructions, 'instruction')}, {self.transaction_bytes} bytes per tile"
         box = f"box {mlir_tree(self.box)} of {self.dtype} by {layout_text(self.gbasis)}"
-        return f"non-exec TMA {self.kind}, {mode.name}: {box}, {moved}"
+        return f"non-exec TMA {self.kind}, {mode}: {box}, {moved}"
 
     __repr__ = short_repr
 

@@ -25,7 +25,7 @@ from typing import Any, Final, TypeAlias
 from cute_py.argument_checks import expect, expect_integer, expect_integers, expect_items, is_integer, record
 from cute_py.arith_tuple.arith_tuple import ArithTuple, ScaledBasis
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import InvalidTypeError, TmaBuildError, given
+from cute_py.errors import InvalidTypeError, TmaBuildError, given, integer_text
 from cute_py.layout.arguments import Tree
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import coordinate
@@ -407,7 +407,8 @@ def check_bounds(exec_atom: ExecTmaAtom, coord: tuple[Number, ...]) -> list[Diag
         for axis, (start, step, box, extent) in enumerate(place):
             if isinstance(start, int):
                 first = int(start) + step
-                text = f"inBounds = true; axis {axis} reaches elements {first} to {first + box - 1} of {extent}"
+                reached = f"{integer_text(first)} to {integer_text(first + box - 1)} of {extent}"
+                text = f"inBounds = true; axis {axis} reaches elements {reached}"
                 found += broken((first < 0 or first + box > extent, "in_bounds", text))
         if found:
             return found
