@@ -259,6 +259,7 @@ class CuteError(Exception):
         """
         number = int(value) if isinstance(value, int) and not isinstance(value, bool) else None
         shown = value if number is None else integer_text(number)
+        unit = unit if isinstance(unit, str) else given(unit)
         error = cls(f"{stated(what, f'{shown} {unit}'.rstrip())}; must {requirement}", facts, hint)
         if number is not None:
             error.measured = Measured(what, number, unit, requirement)

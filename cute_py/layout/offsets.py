@@ -422,7 +422,7 @@ def _grid(shape: Tree, stride: Tree, kind: IntType, swizzle: Swizzle | None = No
 def _checked_type(dtype: DTypeLike, extremes: list[int], layout: LayoutLike) -> IntType:
     try:
         kind: IntType = np.dtype(dtype)  # type: ignore[assignment]
-    except (TypeError, ValueError, DeprecationWarning):  # DeprecationWarning: an alias under `-W error`
+    except (TypeError, ValueError, RecursionError, DeprecationWarning):  # DeprecationWarning: an alias under `-W error`
         raise InvalidTypeError(
             f"dtype must be an integer type, because offsets must be integers, got {given(dtype)}"
         ) from None

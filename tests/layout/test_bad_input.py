@@ -152,6 +152,14 @@ def test_what_ends_a_tree(name: str) -> None:
     assert call(Extents(2, 3, 4)) == call((2, 3, 4))
 
 
+def nested_list(depth: int) -> list[Any]:
+    """A list that is nested this deeply."""
+    made: list[Any] = []
+    for _ in range(depth):
+        made = [made]
+    return made
+
+
 def nested_dict(depth: int) -> dict[int, Any]:
     """A dictionary that is nested this deeply."""
     made: dict[int, Any] = {}
@@ -212,6 +220,7 @@ REFUSED: list[Refusal] = [
         LayoutError,
         "must be at most 2**256",
     ),
+    ("a deep list as a type", lambda: cute.offsets(L, dtype=nested_list(3000)), InvalidTypeError, "an integer type"),
     ("zero to a negative power", lambda: Int(0) ** -2, LayoutError, "division by zero"),
     ("steps of one", lambda: cute.steps(cute.zipped_divide, L), InvalidTypeError, "can't take 1 operand: missing"),
     ("steps of four", lambda: cute.steps(cute.composition, L, 8, 0, 1), InvalidTypeError, "can't take 4 operands"),
@@ -274,6 +283,7 @@ def test_too_deep(call: Callable[[], Any]) -> None:
 
 
 def test_what_has_no_text_is_named_by_its_class() -> None:
+    assert "nested too deep" in str(CuteError.of_value("a", 1, "be b", unit=nested(3000)))  # type: ignore[arg-type]
     assert given(nested(10**5)) == "<tuple nested too deep to print>"
     assert given((4, "a")) == "(4, 'a')"
 

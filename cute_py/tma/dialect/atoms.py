@@ -196,7 +196,7 @@ class NonExecTmaAtom:
     @property
     def tile_elements(self) -> int:
         """Number of elements of the tile."""
-        return int(size(domain_of(self.smem_layout)))
+        return expect_integer(size(domain_of(self.smem_layout)), "the size of the tile", 0, unit="elements")
 
     @property
     def slot_elements(self) -> int:
