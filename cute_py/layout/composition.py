@@ -250,6 +250,8 @@ def tiler_text(tiler: Tiler) -> str:
     """Return the printed text of a tiler: a size, a layout, `_`, or a tuple of tilers."""
     if type(tiler) is tuple:
         return "(" + ",".join([tiler_text(t) for t in tiler]) + ")"
+    if isinstance(tiler, (list, dict, set, str)):  # no tiler; an error states it
+        return given(tiler)
     return "_" if is_underscore(tiler) else leaf_text(tiler)  # type: ignore[arg-type]
 
 

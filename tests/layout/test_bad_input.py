@@ -221,6 +221,12 @@ REFUSED: list[Refusal] = [
         "must be at most 2**256",
     ),
     ("a deep list as a type", lambda: cute.offsets(L, dtype=nested_list(3000)), InvalidTypeError, "an integer type"),
+    (
+        "a deep list in a tiler",
+        lambda: cute.zipped_divide(Layout(4, 1), ((2, (3,)), nested_list(3000))),
+        CuteError,
+        "nested too deep",
+    ),
     ("zero to a negative power", lambda: Int(0) ** -2, LayoutError, "division by zero"),
     ("steps of one", lambda: cute.steps(cute.zipped_divide, L), InvalidTypeError, "can't take 1 operand: missing"),
     ("steps of four", lambda: cute.steps(cute.composition, L, 8, 0, 1), InvalidTypeError, "can't take 4 operands"),

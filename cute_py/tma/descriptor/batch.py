@@ -125,6 +125,8 @@ def _array(name: str, value: ArrayLike) -> NDArray[numpy.int64]:
         array = numpy.asarray(value)
     except (ValueError, TypeError, OverflowError):
         raise InvalidValueError(f"{name} has rows of different lengths") from None
+    except MemoryError:  # an array of many elements in a list
+        raise InvalidValueError(f"{name} does not fit in memory; must have at most {MOST_NUMBERS} numbers") from None
     if array.size > MOST_NUMBERS:
         raise InvalidValueError(f"{name} has {array.size} numbers; must have at most {MOST_NUMBERS}")
     if array.size == 0 and array.dtype.kind == "f":
