@@ -146,6 +146,7 @@ def find_mma_atoms(
         raise InvalidValueError(f"CuTe has no MMA operation for {given(arch or family)}", facts)
     wanted = {x: element_type(t) for x, t in (("A", a), ("B", b), ("C", c)) if t is not None}
     extents = [None if x is None else expect_integer(x, "an extent of an MMA", 1) for x in (m, n, k)]
+    sparse = None if sparse is None else expect(sparse, bool, "sparse")
     found = []
     for row in rows:
         atom = _typical_with(row, wanted)

@@ -227,6 +227,7 @@ REFUSED: list[Refusal] = [
         CuteError,
         "nested too deep",
     ),
+    ("sparse", lambda: cute.find_mma_atoms(a="half_t", sparse=np.zeros(2)), InvalidTypeError, "sparse must be a bool"),  # type: ignore[arg-type]
     ("zero to a negative power", lambda: Int(0) ** -2, LayoutError, "division by zero"),
     ("steps of one", lambda: cute.steps(cute.zipped_divide, L), InvalidTypeError, "can't take 1 operand: missing"),
     ("steps of four", lambda: cute.steps(cute.composition, L, 8, 0, 1), InvalidTypeError, "can't take 4 operands"),
