@@ -47,7 +47,7 @@ def best(count: int, *works: Callable[[], Any]) -> list[float]:
 
 
 def casts() -> Iterator[tuple[str, int, Callable[[], Any], Callable[[], Any]]]:
-    """What, elements, the work here, the work in PyTorch."""
+    """Yield (name, number of elements, function of cute_py, function of PyTorch) for each cast."""
     import torch
 
     for power in SIZES:
@@ -63,7 +63,7 @@ def casts() -> Iterator[tuple[str, int, Callable[[], Any], Callable[[], Any]]]:
 
 
 def quantisations() -> Iterator[tuple[str, int, Callable[[], Any], Callable[[], Any]]]:
-    """What, elements, the work here, the work in torchao or, for a cast, in PyTorch."""
+    """Yield (name, number of elements, function of cute_py, function of torchao, or of PyTorch for a cast)."""
     import torch
     from torchao.prototype.mx_formats.mx_tensor import ScaleCalculationMode, to_mx
     from torchao.prototype.mx_formats.nvfp4_tensor import nvfp4_quantize, per_tensor_amax_to_scale

@@ -133,7 +133,7 @@ def find_mma_atoms(
     Returns:
         Atoms in the order of CuTe's headers. A template is instantiated with typical arguments and the requested types.
     Raises:
-        InvalidValueError: a type, architecture or family is unknown.
+        InvalidValueError: a type, architecture or family is unknown. InvalidTypeError: `sparse` is not a bool.
 
     >>> [atom.op for atom in find_mma_atoms(a="bfloat16", arch="sm80")]
     ['SM80_16x8x8_F32BF16BF16F32_TN', 'SM80_16x8x16_F32BF16BF16F32_TN']

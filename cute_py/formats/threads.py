@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 BATCH: Final = 1 << 18
-"""Elements per batch of several operations. A numpy call has an overhead of 0.4 us, and then acquires the
-interpreter's lock, for which other threads may be waiting. Smaller batches fit in the second-level cache, but lose more
-time to these costs."""
+"""Elements per batch of several operations. Each numpy call has an overhead of 0.4 us. It then acquires the
+interpreter's lock, and other threads may be waiting for the lock too. Smaller batches fit in the second-level cache,
+but lose more time to these costs."""
 MOST_THREADS: Final = 4
 """Threads that share the operations of one cast."""
 

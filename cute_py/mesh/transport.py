@@ -14,7 +14,7 @@ class Transport(ABC):
     """Interface for messages between ranks, and for a store of strings that all ranks read and write.
 
     A redistribution uses the store to agree on its plan and to find lost ranks, and moves data in messages. The
-    messages of a pair of ranks must arrive in the order in which they were sent. `TorchTransport` uses
+    messages of a pair of ranks must arrive in sending order. `TorchTransport` uses
     torch.distributed; a custom class may use MPI, UCX or sockets. `put` and `get` are called from a separate thread.
 
     Attributes: `rank`, the number of this process and of its device; `ranks`, the number of ranks; `maps`, whether

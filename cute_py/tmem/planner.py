@@ -257,7 +257,7 @@ def _planned(form: CpForm, smem: Side, tmem: Side, bits: int, compat: str, cta_g
 
 
 def candidates(compat: str) -> tuple[CpForm, ...]:
-    """Return the forms of tcgen05.cp in the order in which the planner of this version tries them."""
+    """Return the forms of tcgen05.cp; the planner of this version tries them in this order."""
     return (WARPX4,) if compat == "reference" else FORMS
 
 
