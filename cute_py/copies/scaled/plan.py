@@ -57,6 +57,9 @@ more than they read lose speed with each further vector (half a byte to two byte
 KEPT_BITS: Final = 2 * DEQUANTISED_BITS
 """`DEQUANTISED_BITS` of copies that change only the order of scales. With 1 or 4 vectors, MXFP8 takes 1 to 2 % more
 time than with 2."""
+SPLIT_ROWS: Final = 32
+"""Up to this number of rows, a warp has adjacent rows, so that few warps have rows of the matrix, and the others only
+write padding. Above, in 32_4_4, the rows of a warp are 32 apart, and their scales fill sectors."""
 FEW_TILES: Final = 4 * MULTIPROCESSORS
 """Below this number of blocks, a lane has only one vector, so that more multiprocessors have work."""
 
@@ -428,7 +431,7 @@ def _rows(
         keeps = scaled_source is not None and scale is not None
         kind = _output_kind(one, scale, source.by_columns, min(16, access * KIND_BITS[one.kind] // 8), keeps)
         kinds.append(replace(kind, words=kind.words and not index.into))
-    split = any(kind.split and kind.words for kind in kinds)
+    split = shape[0] > SPLIT_ROWS and any(kind.split and kind.words for kind in kinds)
     across = _least_padding(width, LANES * ROW_ELEMENTS, (4, 2, 1))
     slots = 8 // across * 4
     together = DEQUANTISED_BITS if dequantises else KEPT_BITS if scaled_source is not None else 32

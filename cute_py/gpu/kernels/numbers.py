@@ -69,25 +69,17 @@ __device__ __forceinline__ u32 halves_of_nibbles(u32 w, u32 i) {
   asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(scaled) : "r"(h), "r"(0x74007400u));
   return scaled;
 }
-// The values of eight elements; exact except for the payload of a NaN.
+// The value of element i; exact except for the payload of a NaN.
+__device__ __forceinline__ float value(const Eight& e, u32 i) {
+  if constexpr (SOURCE == F32) return as_float(e.w[i]);
+  else if constexpr (SOURCE == BF16) return as_float(i % 2 ? e.w[i / 2] & 0xFFFF0000u : e.w[i / 2] << 16);
+  else if constexpr (SOURCE == F16) return half_value(i % 2 ? e.w[i / 2] >> 16 : e.w[i / 2]);
+  else if constexpr (SOURCE == E2M1) return half_value(halves_of_nibbles(e.w[0], i % 4) >> i / 4 * 16);
+  else return half_value(halves_of_pair(e.w[i / 4] >> i % 4 / 2 * 16) >> i % 2 * 16);
+}
 __device__ __forceinline__ void values(const Eight& e, float (&x)[8]) {
 #pragma unroll
-  for (u32 i = 0; i < 8; ++i) {
-    if constexpr (SOURCE == F32) x[i] = as_float(e.w[i]);
-    else if constexpr (SOURCE == BF16) x[i] = as_float(i % 2 ? e.w[i / 2] & 0xFFFF0000u : e.w[i / 2] << 16);
-    else if constexpr (SOURCE == F16) x[i] = half_value(i % 2 ? e.w[i / 2] >> 16 : e.w[i / 2]);
-    else if constexpr (SOURCE == E2M1) {
-      if (i < 4) {
-        const u32 h = halves_of_nibbles(e.w[0], i);
-        x[i] = half_value(h);
-        x[i + 4] = half_value(h >> 16);
-      }
-    } else if (i % 2 == 0) {
-      const u32 h = halves_of_pair(e.w[i / 4] >> (i % 4 * 8));
-      x[i] = half_value(h);
-      x[i + 1] = half_value(h >> 16);
-    }
-  }
+  for (u32 i = 0; i < 8; ++i) x[i] = value(e, i);
 }
 // Element i as the bits of a float32, with the payload that the host keeps.
 __device__ __noinline__ u32 exact_half(u32 h) {
@@ -284,15 +276,11 @@ template <class O> __device__ __forceinline__ Scale power_scale(u32 peak) {
   Scale s;
   u32 biased;
   if constexpr (O::RULE == RCEIL) {
-    const u32 exponent = peak >> 23;
-    if (exponent > O::MAX_POWER && exponent < 255) {  // largest is 1.5 or 1.75 times a power of two
-      biased = exponent - O::MAX_POWER + ((peak & 0x7FFFFFu) > (as_bits(O::largest()) & 0x7FFFFFu));
-    } else {
-      const u32 q = as_bits(__fdiv_rn(as_float(peak), O::largest()));
-      const u32 e = q >> 23, m = q & 0x7FFFFFu;
-      biased = e + (e ? m != 0 : m > 0x400000u);
-      biased = e == 255 ? (m ? 255 : 254) : biased > 254 ? 254 : biased;
-    }
+    // largest = c 2^MAX_POWER, 1.5 <= c < 2: the quotient's exponent is one above the difference if the mantissa of the
+    // peak is above c. A quotient just above 2^-127 is rounded to it, because the spacing there is 2^-149.
+    const u32 above = 0x7FFFFFu - (as_bits(O::largest()) & 0x7FFFFFu);
+    const int e = (int)((peak + above - (peak >> 23 <= O::MAX_POWER)) >> 23) - (int)O::MAX_POWER;
+    biased = peak < INFINITE ? max(e, 0) : 254 + (peak > INFINITE);
     s.factor = as_float(biased == 255 ? NOT_A_NUMBER : biased == 0 ? 0x3F800000u : biased == 254 ? QUIET
                                                                                  : (254 - biased) << 23);
   } else {

@@ -53,7 +53,7 @@ template <class O> __device__ __noinline__ void put_careful(const Scaled& p, u32
 #pragma unroll 1
   for (u32 line = 0; line < 8; ++line) {
     Codes<O::KIND> c = {};
-#pragma unroll
+#pragma unroll 1
     for (u32 i = 0; i < 8; ++i) {
       const u32 q = O::TRANSPOSED ? i : line, j = O::TRANSPOSED ? line : i, m = row + q, k = column + j;
       if (m >= p.m || k >= p.k) continue;
@@ -67,6 +67,11 @@ template <class O> __device__ __noinline__ void put_careful(const Scaled& p, u32
     if (O::TRANSPOSED) put_unit<O>(column % 128 + line, row % 128 / 8, c);
     else put_unit<O>(row % 128 + line, column % 128 / 8, c);
   }
+}
+// Load the first `count` elements of 8 lines of 8 elements each; elements of lines from `rows` on, and the rest, are 0.
+__device__ __noinline__ void load_ends(u32* w, const u8* at, i64 pitch, u32 rows, u32 count) {
+#pragma unroll 1
+  for (u32 q = 0; q < 8; ++q) load_end<RAWS>(w + q * RAWS, at + q * pitch, 0, q < rows ? count : 0, 0);
 }
 __device__ __forceinline__ u32 half_of(u32 packed, u32 i) { return half_peak(i % 2 ? packed >> 16 : packed & 0xFFFF); }
 // The largest magnitudes of the blocks of a thread's 8 x 8 elements: 8 rows, 8 columns, or one block. If several warps
@@ -171,6 +176,7 @@ template <class O> __device__ __forceinline__ void store_scales(
     const Scaled& p, const Output& o, u32 top, u32 left, const u32* grid) {
   using G = Grid<O>;
   constexpr u32 PER = O::WORDS ? 4 : 1, PARTS = G::EACH / PER;
+#pragma unroll 1
   for (u32 n = threadIdx.x; n < G::LINES * PARTS; n += THREADS) {
     const u32 number = n / PARTS, part = n % PARTS;
     const u32 line = O::SPLIT && G::LINES == 128 ? number % 4 * 32 + number / 4 : number;
@@ -232,10 +238,9 @@ template <class O> __device__ __forceinline__ void write_tile(
 #pragma unroll
       for (u32 i = 0; i < 8; ++i) {
         const u32 q = O::TRANSPOSED ? i : line, j = O::TRANSPOSED ? line : i;
-        float x[8];
-        values(e[q], x);
+        const float x = value(e[q], j);
         const u32 f = COUNT == 1 ? 0 : O::BR == 1 ? q : j;
-        y[i] = O::RULE == NONE ? x[j] : DIVIDED ? quotient<WIDE>(x[j], factor[f], inverse[f]) : x[j] * factor[f];
+        y[i] = O::RULE == NONE ? x : DIVIDED ? quotient<WIDE>(x, factor[f], inverse[f]) : x * factor[f];
       }
       const Codes<O::KIND> c = coded<O::KIND>(y);
       if (O::TRANSPOSED) put_unit<O>(at.column % 128 + line, at.row % 128 / 8, c);
@@ -272,13 +277,21 @@ extern "C" __global__ void __launch_bounds__(@bounds@) scaled_tile(const __grid_
   Eight e[8];
   await_previous();
   const u8* const from = p.source + (i64)row * p.pitch;
-  if (ALIGNED && row + 8 <= p.m && column + 8 <= p.k) {
+  if constexpr (ALIGNED) {
+    const u32 rows = column < p.k ? p.m - min(row, p.m) : 0;
+    if (column + 8 <= p.k) {
 #pragma unroll
-    for (u32 q = 0; q < 8; ++q) {
-      u32 w[RAWS];
-      load_whole(w, from + q * p.pitch + (u64)column * bits_of(SOURCE) / 8);
+      for (u32 q = 0; q < 8; ++q) {
+        u32 w[RAWS] = {};
+        if (q < rows) load_whole(w, from + q * p.pitch + (u64)column * bits_of(SOURCE) / 8);
 #pragma unroll
-      for (u32 i = 0; i < RAWS; ++i) e[q].w[i] = w[i];
+        for (u32 i = 0; i < RAWS; ++i) e[q].w[i] = w[i];
+      }
+    } else {
+      u32 w[8 * RAWS];
+      load_ends(w, from + (u64)column * bits_of(SOURCE) / 8, p.pitch, rows, p.k - min(column, p.k));
+#pragma unroll
+      for (u32 i = 0; i < 8 * RAWS; ++i) e[i / RAWS].w[i % RAWS] = w[i];
     }
   } else {
 #pragma unroll
