@@ -1,14 +1,14 @@
 """Copies that compute, on a GPU: quantise, cast, dequantise, gather and scatter, beside a memcpy of as many bytes.
 
     PYTHONPATH=. python3 -m benchmarks.formats [--rounds 15] [--seconds 200] [--shapes 16384x16384,...] [--jobs 2000]
-                                               [--peers] [--small] [--traffic] [--out DIRECTORY]
+                                               [--peers] [--small] [--traffic] [--prepare] [--out DIRECTORY]
 
 Percent of memory speed: a memcpy of as many bytes as are read and written once, in the same run, over the time
 measured. Medians of CUDA events; buffers rotate, so that no input is in a cache; each result is compared with the
 host's on its first 128 rows before it is timed. --jobs: so many random small jobs are compared with the host as a whole
 first. --peers: PyTorch and torchao's Triton kernels in turn with ours. --small: graphs of small matrices beside graphs
-of memcpy nodes. --traffic: kernels of the same bytes without arithmetic. Needs PyTorch. Writes formats.json and
-formats.md.
+of memcpy nodes. --traffic: kernels of the same bytes without arithmetic. --prepare: plan, compilation and cubin from
+disk, in new processes. Needs PyTorch. Writes formats.json and formats.md.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ import ml_dtypes
 import numpy as np
 
 import cute_py as cute
+from benchmarks.preparation import preparation
 from cute_py import formats
 from cute_py.copies.prepared import prepare_copy
 from cute_py.errors import CuteError
@@ -567,17 +568,24 @@ def graph_time(torch: Any, stream: Any, work: Callable[[], object]) -> float:
     return round(statistics.median(samples), 2)
 
 
-def compile_times(bench: Bench) -> dict[str, float]:
-    """Milliseconds of a first preparation, with and without a cubin on disk: of a kernel that was not made before."""
-    x = bench.numbers(512, 1024, "float16")
-    found = {}
-    for name, form in (("first", formats.mxfp8(rule="even")), ("warm", formats.mxfp8(rule="even"))):
-        out = bench.empty(form, (512, 1024), None)
-        begin = time.perf_counter()
-        prepare_copy(x, out)
-        found[name] = round(1000 * (time.perf_counter() - begin), 1)
-    print(found, flush=True)
-    return found
+PREPARED: Final = {
+    "scaled_rows, MXFP8 along rows": "formats.mxfp8()",
+    "scaled_rows, NVFP4 along rows": "formats.nvfp4()",
+    "scaled_whole, a scale per row": "formats.fp8('row')",
+    "scaled_tile, MXFP8 along columns, transposed": "formats.mxfp8(axis=0, transposed=True)",
+    "scaled_tile, MXFP8 rows, and columns transposed": "(formats.mxfp8(), formats.mxfp8(axis=0, transposed=True))",
+}
+"""Kernels that `--prepare` plans and compiles."""
+PLANNER: Final = "from cute_py import Layout, formats\nfrom cute_py.copies.scaled.format_plan import plan_formats"
+
+
+def prepare_times(bench: Bench) -> None:
+    """Milliseconds of plans, compilations and cubins from disk, in new processes."""
+    for name, form in PREPARED.items():
+        source = "Layout((512, 1024), (1024, 1))"
+        taken = preparation(PLANNER, f"plan_formats({source}, {form}, 'bfloat16', None, None, None)[0].kernel")
+        bench.results.append({"row": f"prepare {name}", "ms": str(taken)})
+        print(name, taken, flush=True)
 
 
 def main() -> None:
@@ -590,6 +598,7 @@ def main() -> None:
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--rows", action="store_true")
+    parser.add_argument("--prepare", action="store_true")
     parser.add_argument("--traffic", action="store_true")
     parser.add_argument("--out", type=Path, default=Path())
     options = parser.parse_args()
@@ -599,7 +608,6 @@ def main() -> None:
     jobs = jobs_in_parallel(options.jobs, options.seconds / 4) if options.jobs else {}
     begin, bench = time.monotonic(), Bench(options.rounds)
     content: dict[str, Any] = {"device": open_device().name, "random jobs": jobs}
-    content["prepare ms"] = compile_times(bench)
     parts: list[Callable[[], None]] = []
     for shape in options.shapes.split(",") if options.shapes else []:
         M, K = map(int, shape.split("x"))
@@ -612,6 +620,7 @@ def main() -> None:
         ]
     parts[:0] = [lambda: small_graphs(bench)] if options.small else []
     parts[:0] = [lambda: traffic_rows(bench)] if options.traffic else []
+    parts[:0] = [lambda: prepare_times(bench)] if options.prepare else []
     for part in parts:
         if time.monotonic() - begin < options.seconds:
             try:

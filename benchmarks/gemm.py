@@ -13,11 +13,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import subprocess
-import sys
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -26,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import cute_py as cute
+from benchmarks.preparation import preparation
 from cute_py import Int, Layout
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError
@@ -390,30 +388,6 @@ def markdown(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def compile_times() -> str:
-    """Milliseconds until the kernel of a new text is there: from NVRTC, and from the cache on disk. In processes of
-    their own, the packages imported before."""
-    code = (
-        "import time; from benchmarks.gemm import Case, kernel_of; import cute_py.gpu.nvrtc as n; n.core(); n.nvrtc();"
-        "began = time.perf_counter(); kernel = kernel_of(Case(4096, 4096, 4096)); written = time.perf_counter();"
-        "made = kernel.compile(); print(made.origin, round((written - began) * 1e3, 1), 'to write,', "
-        "round((time.perf_counter() - written) * 1e3, 1), 'ms to compile')"
-    )
-    lines = []
-    with tempfile.TemporaryDirectory() as folder:
-        for _ in range(4):
-            done = subprocess.run(
-                [sys.executable, "-c", code],
-                capture_output=True,
-                text=True,
-                timeout=60,
-                check=False,
-                env={**os.environ, "CUTE_PY_CACHE_DIR": folder},
-            )
-            lines.append((done.stdout + done.stderr).strip()[-200:])
-    return "; ".join(lines)
-
-
 def small() -> None:
     """A few GEMMs of numpy arrays, for tools that slow a kernel down: PyTorch is not needed, and waits are long."""
     from tests.tma.gemm.problem import arrays, output, product
@@ -443,7 +417,7 @@ def main() -> None:
         small()
         return
     if given.compile:
-        print(compile_times())
+        print(preparation("from benchmarks.gemm import Case, kernel_of", "kernel_of(Case(4096, 4096, 4096)).kernel"))
         return
     bench = Bench(given.rounds)
     print(power())

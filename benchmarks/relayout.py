@@ -8,7 +8,7 @@ Buffers rotate, everything is launched once before it is timed, every result is 
 speed: the time that the bytes read and written, each distinct byte once, take at the rate of a memcpy of 1 GiB in the
 same run, over the time measured. Medians of CUDA events. Needs PyTorch. Writes relayout-<device>.json and .md.
 
---small: nodes of a graph of 64, beside memcpy nodes of equal bytes. --prepare: plan, first compilation, cubin on disk.
+--small: nodes of a graph of 64, beside memcpy nodes of equal bytes. --prepare: plan, compilation, cubin from disk.
 --host: copies in host memory, beside numpy. --tiers: swizzled layouts and layouts without a common refinement.
 --counters: sectors and wavefronts of so many plans beside the profiler's counters; needs ncu.
 """
@@ -20,12 +20,10 @@ import contextlib
 import csv
 import json
 import math
-import os
 import random
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -36,6 +34,7 @@ import numpy as np
 
 from benchmarks.kernels.ceilings import shared_kernel, vector_kernel
 from benchmarks.kernels.cutensor import CuTensor
+from benchmarks.preparation import preparation
 from cute_py import ComposedLayout, Int, Layout, Swizzle
 from cute_py.copies.boxes import Tuning
 from cute_py.copies.host_copy import host_copy_layouts
@@ -338,35 +337,11 @@ def hosted() -> None:
         print(f"| {name} | {x.nbytes / 2**20:.0f} | {least[0]:.2f} | {least[1]:.2f} | {least[1] / least[0]:.2f} |")
 
 
-PREPARED: Final = """
-import sys, time
-import numpy
-from cute_py import Layout, plan_copy
-from cute_py.copies.plan import thread_launches
-from cute_py.gpu.bindings import core
-from cute_py.gpu.nvrtc import compile_kernel
-core()
-began = time.perf_counter()
-plan = plan_copy(Layout((511, 509), (509, 1)), Layout((511, 509)), "float32")
-planned = time.perf_counter()
-launch = thread_launches(plan)[0]
-compiled = compile_kernel(launch.kernel, "sm_90a")
-print(1000 * (planned - began), 1000 * (time.perf_counter() - planned), compiled.origin)
-"""
-
-
-def prepare_times() -> None:
-    """Print milliseconds of a first plan, of a compilation and of a cubin found on disk, each in a new process.
-
-    The driver's Python bindings are imported before; a process that has opened a device has them.
-    """
-    with tempfile.TemporaryDirectory() as directory:
-        environment = {**os.environ, "CUTE_PY_CACHE_DIR": directory}
-        for _ in range(4):
-            command = [sys.executable, "-c", PREPARED]
-            shown = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
-            plan, kernel, origin = shown.stdout.split(maxsplit=2)
-            print(f"plan {float(plan):.1f} ms, kernel {float(kernel):.1f} ms ({origin.strip()})", flush=True)
+PLANNED: Final = (
+    "from cute_py import Layout, plan_copy\nfrom cute_py.copies.plan import thread_launches",
+    "thread_launches(plan_copy(Layout((511, 509), (509, 1)), Layout((511, 509)), 'float32'))[0].kernel",
+)
+"""Imports and the expression of the kernel that `--prepare` plans and compiles."""
 
 
 def tiers() -> tuple[tuple[str, str, Any, Any], ...]:
@@ -514,7 +489,7 @@ def main() -> None:
     if options.host:
         hosted()
     elif options.prepare:
-        prepare_times()
+        print(preparation(*PLANNED))
     elif options.counters:
         Profiled.compare(options.counters)
     elif options.launch_all:
