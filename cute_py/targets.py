@@ -97,8 +97,14 @@ Source: CUDA 13.0 programming guide, technical specifications per compute capabi
 RESERVED_SHARED_BYTES: Final = 1024
 """Bytes of shared memory that the system reserves in each block (same source)."""
 
-BLOCK_SHARED_BYTES: Final = SHARED_MEMORY_BYTES[90] - RESERVED_SHARED_BYTES
+SM_SHARED_BYTES: Final = SHARED_MEMORY_BYTES[90]
+"""Bytes of shared memory of one SM of sm_90, sm_100, sm_103 or sm_110 (same source)."""
+
+BLOCK_SHARED_BYTES: Final = SM_SHARED_BYTES - RESERVED_SHARED_BYTES
 """Shared memory that one block of sm_90, sm_100, sm_103 or sm_110 can have, in bytes: 227 KiB (the same source)."""
+
+SM_THREADS: Final = 2048
+"""Threads that one SM of sm_90 or sm_100 runs at a time (CUDA 13.0 programming guide, compute capabilities)."""
 
 WARP: Final = 32
 """Threads of a warp; a warp's access to memory is one request (PTX ISA, machine model)."""

@@ -45,7 +45,7 @@ from cute_py.copies.thread_kernels import (
     runs_launch,
     tile_launch,
 )
-from cute_py.copies.tile import BlockTile, best_tile, tile_cost
+from cute_py.copies.tile import BlockTile, best_tile, copy_time
 from cute_py.copies.tile_shape import widths_of
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given
@@ -67,8 +67,6 @@ H200, 31 copies."""
 SHORT_RUN = 1024
 """Maximum bytes of a short run. With rows of 32 KiB, threads are 2 % slower than the copy engine, and cache hints gain
 another 2 %."""
-COPIED = 9.07
-"""Bytes per clock cycle that a multiprocessor can copy from memory. Measured on NVIDIA H200."""
 PER_BYTE = 0.066
 """Fraction of a memcpy's rate for each byte of a vector, if a thread computes the offsets of a vector by division.
 Measured on NVIDIA H200."""
@@ -475,9 +473,7 @@ def _costed(
         places = Layout(tuple(n for n, _ in modes), tuple(d for _, d in modes))
         swizzle = tile.swizzle
         shared = ComposedLayout(swizzle.upcast(element), Int(0), places) if swizzle.bits else places
-        busy = tile_cost(tile) / element * COPIED
-        overfetch = sum(SECTOR_BYTES / (tile.shape.run(0, side) * element) for side in (0, 1))
-        expected = 0.9 / (1 + busy**3) ** (1 / 3) / (1 + 0.3 * overfetch)
+        expected = min(1.0, 1 / copy_time(tile))
     if kernel == "runs":
         expected = min(0.9, vectors[1] * (PER_BYTE if refinement.form == "general" else 1.5 * PER_BYTE))
     return CopyPlan(

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from cute_py.copies.modes import VECTORS, CopyMode, Refinement
-from cute_py.gpu.kernels.relayout import GRAIN, MAX_CLASSES, WORD
+from cute_py.gpu.kernels.relayout import GRAIN, MAX_CLASSES, MAX_THREADS, WORD
 from cute_py.targets import MULTIPROCESSORS, SECTOR_BYTES, WARP
 
 if TYPE_CHECKING:
@@ -33,8 +33,15 @@ Places: TypeAlias = "NDArray[np.int64]"
 LINES: Final = (256, 128, 64, 32)
 """Bytes of a run of a tile, in the order of the attempts; the first value that leaves room for the other side
 is used."""
+OTHER_LINES: Final = ((64, 512), (256, 64), (512, 256), (512, 32))
+"""Bytes of a run of the (destination, source), for other tiles of a copy of at least `STREAMED` bytes. Measured on
+NVIDIA H200: of 25 pairs, no further one makes 445 copies faster on average."""
+STREAMED: Final = 1 << 25
+"""The source and the destination of a copy of at least this many bytes do not stay in L2."""
 TILE_BYTES: Final = 32768
 """Maximum bytes of a tile."""
+OTHER_TILE_BYTES: Final = 49152
+"""Maximum bytes of a tile with `OTHER_LINES`."""
 FILLED: Final = 8192
 """A tile grows to this number of bytes if the tensor is large enough; see `_may_halve`."""
 HALVED: Final = 2, 4, 8
@@ -44,6 +51,11 @@ BLOCKS: Final = MULTIPROCESSORS
 """Minimum number of tiles of a copy, so that every multiprocessor has work."""
 QUICK: Final = 4096, 1024
 """Sufficient size of a tile of a copy in cache: bytes, or the fraction 1 / n of the copy. Measured on NVIDIA H200."""
+CROWDED: Final = 14000
+"""If words are narrow, a tile of at least this number of bytes gets a block with the maximum number of threads."""
+LARGE: Final = 9216
+"""A block has 256 threads if its tile has more bytes than this. Measured on NVIDIA H200: with 256 threads, three tiles
+of 8 KiB took 1.09 to 1.3 times as long."""
 MANY: Final = 8
 """With this number of tiles along a mode, a last tile that ends early costs little."""
 
@@ -98,14 +110,28 @@ class TileShape:
         return math.prod([m.size for m in self.modes]) * self.element
 
     @functools.cached_property
+    def loose_ends(self) -> float:
+        """The fraction of tiles whose destination rows end between two words and borrow no elements from the next tile,
+        or begin there without a tile before them."""
+        if not self.shifts[1]:
+            return 0
+        return 1 / self.counts[self.run_mode] if self.run_mode >= 0 else 1
+
+    @functools.cached_property
     def torn_sectors(self) -> float:
         """Number of sectors of the destination that a full tile writes in part, on average."""
+        torn = 2 * self.rows(0, 1) * self.columns
         if self.shifts[1]:
-            return 0
+            return torn * self.loose_ends
         steps = [self.modes[m].destination for m in self.orders[1][self.runs[1] :]]
         steps += [m.destination * t for m, t, n in zip(self.modes, self.extents, self.counts, strict=True) if n > 1]
         grain = math.gcd(self.run(0, 1) * self.element, *[step * self.element for step in steps], SECTOR_BYTES)
-        return 2 * self.rows(0, 1) * self.columns * (1 - grain / SECTOR_BYTES)
+        return torn * (1 - grain / SECTOR_BYTES)
+
+    @functools.cached_property
+    def unfilled(self) -> float:
+        """The number of elements if all tiles were full, divided by the number of elements of the copy."""
+        return math.prod([n * t / m.size for n, t, m in zip(self.counts, self.extents, self.modes, strict=True)])
 
     @functools.cached_property
     def run_mode(self) -> int:
@@ -223,6 +249,15 @@ class TileShape:
             found.append(Walk(rows * run, threads - row * run, digits, phases))
         return found[0], found[1]
 
+    @functools.cached_property
+    def threads(self) -> int:
+        """Number of threads per block."""
+        size = self.elements * self.element
+        if self.narrow and size >= CROWDED:  # measured: fewer tiles at a time are faster
+            return MAX_THREADS
+        work = size // min(self.vectors)
+        return max(64, min(256 if size > LARGE else 128, -(-work // 64) * 64))
+
     @property
     def narrow(self) -> bool:
         """Whether destination rows have one mode and are written in aligned words of less than 16 bytes."""
@@ -299,22 +334,28 @@ def choose_extents(modes: Sequence[CopyMode], element: int, least: int, filled: 
     least: minimum bytes of a tile, even if there are then fewer than `BLOCKS` tiles. filled: the size in bytes that a
     tile grows to.
     """
+    found = (_extents(modes, element, (line, line), TILE_BYTES, least, filled) for line in LINES)
+    return next((extents for extents in found if extents), None)
+
+
+def _extents(
+    modes: Sequence[CopyMode], element: int, lines: tuple[int, int], most: int, least: int, filled: int
+) -> tuple[int, ...] | None:
+    """Return tile extents with runs of these bytes of the (destination, source), or None if the tile has more than
+    `most` bytes; for the other arguments, see `choose_extents`."""
     orders = _order(modes, "destination"), _order(modes, "source")
     total = math.prod(m.size for m in modes) * element
     share = max(least, min(total // BLOCKS, max(QUICK[0], total // QUICK[1])))
-    most, filled = min(TILE_BYTES, share), min(filled, share)
-    for line in LINES:
-        extents = [1] * len(modes)
-        for order in orders:
-            run = element
-            for m in order:
-                if run >= line:
-                    break
-                extents[m] = max(extents[m], _even(modes[m].size, -(-line // run)))
-                run *= extents[m]
-        if math.prod(extents) * element <= most:
-            break
-    else:
+    most, filled = min(most, share), min(filled, share)
+    extents = [1] * len(modes)
+    for order, line in zip(orders, lines, strict=True):
+        run = element
+        for m in order:
+            if run >= line:
+                break
+            extents[m] = max(extents[m], _even(modes[m].size, -(-line // run)))
+            run *= extents[m]
+    if math.prod(extents) * element > most:
         return None
     for order in (*orders, *orders):
         for m in order:
@@ -385,14 +426,16 @@ class _Filled(NamedTuple):
 
 
 def _filled(
-    modes: Sequence[CopyMode], element: int, limits: tuple[int, int], least: int, filled: int
+    modes: Sequence[CopyMode], element: int, limits: tuple[int, int], extents: tuple[int, ...] | None
 ) -> _Filled | None:
-    """Return a tile of this number of bytes, or None; for the arguments, see `tile_shapes` and `choose_extents`."""
-    extents = choose_extents(modes, element, least, filled)
+    """Return the tile with these extents; None without extents, or if a side does not move. limits: as in
+    `tile_shapes`."""
     if extents is None:
         return None
     sides = "source", "destination"
     orders = [[i for i in _order(modes, side) if extents[i] > 1] for side in sides]
+    if not all(orders):  # one element, or one for all
+        return None
     runs = [_run(modes, extents, order, side) for order, side in zip(orders, sides, strict=True)]
     vectors = [
         _vector(modes, extents, order, run, side, element, limit)
@@ -415,25 +458,48 @@ def _shares_sectors(tile: _Filled, element: int) -> bool:
 
 
 def tile_shapes(
-    refinement: Refinement, element: int, limits: tuple[int, int], least: int
+    refinement: Refinement, element: int, limits: tuple[int, int], least: int, *, others: bool = False
 ) -> Iterator[tuple[TileShape, int]]:
-    """Yield shapes of tiles for a copy, with one set of extents and several vectors.
+    """Yield shapes of tiles for a copy, with one set of extents and several vectors; others: with the extents of
+    `OTHER_LINES` instead.
 
     Each shape comes with an alignment in bytes: all rows of the source start at multiples of it. limits: maximum bytes
     of an access to each side. least: as in `choose_extents`.
     """
     modes = refinement.modes
-    halved = _filled(modes, element, limits, least, FILLED // 2) if element in HALVED else None
-    chosen = halved if halved and _may_halve(halved, element) else _filled(modes, element, limits, least, FILLED)
-    if chosen is None or not all(chosen.orders):  # one element, or one for all
-        return
-    if _shares_sectors(chosen, element):
-        chosen = _filled(modes, element, limits, least, TILE_BYTES) or chosen
-    extents, orders, runs, found = chosen
+    if others:
+        found = [_extents(modes, element, lines, OTHER_TILE_BYTES, least, FILLED) for lines in OTHER_LINES]
+        tiles = [_filled(modes, element, limits, extents) for extents in dict.fromkeys(found)]
+    else:
+        tiles = [_chosen(modes, element, limits, least)]
+    for tile in tiles:
+        if tile is not None:
+            yield from _shapes(refinement, element, limits, tile)
+
+
+def _chosen(modes: Sequence[CopyMode], element: int, limits: tuple[int, int], least: int) -> _Filled | None:
+    """Return the tile with the extents of `choose_extents`."""
+
+    def filled(size: int) -> _Filled | None:
+        return _filled(modes, element, limits, choose_extents(modes, element, least, size))
+
+    halved = filled(FILLED // 2) if element in HALVED else None
+    chosen = halved if halved and _may_halve(halved, element) else filled(FILLED)
+    if chosen is None or not _shares_sectors(chosen, element):
+        return chosen
+    return filled(TILE_BYTES) or chosen
+
+
+def _shapes(
+    refinement: Refinement, element: int, limits: tuple[int, int], tile: _Filled
+) -> Iterator[tuple[TileShape, int]]:
+    """Yield shapes of a tile with several vectors; see `tile_shapes`."""
+    modes = refinement.modes
+    extents, orders, runs, found = tile
     plain = [not s.bits for s in refinement.swizzles]
     words: list[list[tuple[bool, int]]] = []
     for i, width in enumerate(found):
-        shifted = width < WORD and runs[i] > 0 and chosen.run_bytes(i, element) >= 32 and plain[i]
+        shifted = width < WORD and runs[i] > 0 and tile.run_bytes(i, element) >= 32 and plain[i]
         if shifted and i == 1:  # widest first: usually the best, it ends the count of others early
             cheap = width < 4, max(width, 4)
             others = [(True, word) for word in (WORD, 8, 4) if word > max(width, element)]

@@ -35,7 +35,7 @@ from cute_py.machine.threads import LANES, Array
 from cute_py.notation.source_lines import source_file
 from cute_py.ptx.flow import lines_text
 from cute_py.ptx.source import Module, read_module
-from cute_py.targets import BLOCK_SHARED_BYTES, MAX_CLUSTER, MULTIPROCESSORS, SHARED_MEMORY_BYTES, architecture
+from cute_py.targets import BLOCK_SHARED_BYTES, MAX_CLUSTER, MULTIPROCESSORS, SM_SHARED_BYTES, SM_THREADS, architecture
 
 LIMIT: Final = 10**9
 """Maximum number of instructions that a run may execute, counted for each thread."""
@@ -50,8 +50,6 @@ SLACK: Final = 1 << 16
 """Instructions that a changed kernel may execute in addition to twice the number of the original kernel."""
 
 MAX_BLOCK: Final = 1024
-SM_THREADS: Final = 2048
-SM_SHARED: Final = SHARED_MEMORY_BYTES[90]
 SM_CTAS: Final = 32
 WORKSPACE_BYTES: Final = 8
 """The workspace of a cooperative launch: its size, and the word of `grid.sync()`."""
@@ -604,7 +602,7 @@ class _Execution:
         each = (
             threads * (counts[0] + 2 * counts[1] + 4 * counts[2] + 8 * counts[3] + self.code.local_bytes + 64) + shared
         )
-        on_one = max(1, min(SM_CTAS, SM_THREADS // threads, SM_SHARED // shared))
+        on_one = max(1, min(SM_CTAS, SM_THREADS // threads, SM_SHARED_BYTES // shared))
         fits = min(MULTIPROCESSORS * on_one, max(1, MAX_STATE // each))
         found = max(fits // cluster, 1) * cluster
         x, y, z = self.shape.grid

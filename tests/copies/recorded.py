@@ -24,7 +24,7 @@ from cute_py.copies.boxes import LaunchPlan, Tuning
 from cute_py.copies.plan import CopyPlan, box_launches, thread_launches
 from cute_py.copies.scaled.plan import MatrixSide, RowIndex, ScaledLaunch, plan_largest, plan_scaled
 from cute_py.copies.thread_kernels import ThreadLaunch
-from cute_py.copies.tile import BlockTile, tile_cost
+from cute_py.copies.tile import BlockTile, copy_cost
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidValueError, TmaLimitError
 from cute_py.formats import Format
@@ -58,7 +58,7 @@ def tile_row(tile: BlockTile) -> Row:
         "block": (tile.threads, tile.shared_bytes, tile.steady, tile.affine),
         "pitch": (tile.folded_pitch, tile.run_size),
         "wavefronts": tile.wavefronts,
-        "cost": f"{tile_cost(tile):.9g}",
+        "cost": f"{copy_cost(tile):.9g}",
     }
 
 

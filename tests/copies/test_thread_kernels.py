@@ -15,7 +15,7 @@ from cute_py.copies import tile as tile_module
 from cute_py.copies import tile_shape as tile_shape_module
 from cute_py.copies.modes import refine
 from cute_py.copies.plan import CopyPlan, _limits, _planned, box_launches, thread_launches
-from cute_py.copies.tile import best_tile, least_cost, placings, request_cost, tile_cost
+from cute_py.copies.tile import best_tile, copy_cost, least_cost, placings
 from cute_py.errors import MissingPackageError
 from cute_py.gpu.kernels.edges import copy_edges
 from cute_py.gpu.kernels.listed import copy_listed
@@ -147,7 +147,7 @@ def test_odd_sizes_arrive_at_any_address(begin: int, monkeypatch: pytest.MonkeyP
             ((128, 96), 4, "COLUMNS"),
             ((132, 100), 4, "COLUMNS"),
             ((66, 130), 8, "COLUMNS"),
-            ((301, 304), 1, "SKEW"),
+            ((901, 304), 1, "SKEW"),
             ((1151, 1144), 1, "SKEW"),
             ((301, 200), 2, "SKEW"),
         ],
@@ -417,9 +417,9 @@ def test_the_best_tile_costs_least_of_all(seed: int) -> None:
     for whole, grain in tile_shape_module.tile_shapes(refinement, element, limits, 1024):
         for shape, tiles in placings(whole, grain):
             for tile in tiles:
-                costs.append(tile_cost(tile) + request_cost(tile))
-                assert least_cost(shape) <= costs[-1]
+                costs.append(copy_cost(tile))
+                assert least_cost(shape) <= costs[-1] * (1 + 1e-12)
                 costs[-1:] = costs[-1:] if tile.shape.fits and tile.shared_bytes <= tile_module.MAX_SHARED else []
     best = best_tile(refinement, element, limits)
     if costs:
-        assert best is not None and tile_cost(best) + request_cost(best) == min(costs)
+        assert best is not None and copy_cost(best) == min(costs)
