@@ -42,6 +42,26 @@ def test_quantised_as_the_host_does(form: Format, shape: tuple[int, int], dtype:
     "form",
     [
         formats.mxfp8(),
+        formats.nvfp4(scales="8x4"),
+        formats.fp8((1, 128), like="torchao", scales="deepgemm_sm90"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("rows", [1, pytest.param(17, marks=SLOW), 32, pytest.param(33, marks=SLOW)])
+def test_few_rows_with_the_padding_below_them(form: Format, rows: int) -> None:
+    """The last tile of rows writes the padding of the rows below it."""
+    x = numbers((rows, 150), BF16, form.scale_rule != "nvfp4")
+    want = cute.copy(x, form)
+    got = unset(want)
+    run = run_scaled(x, got, schedule="lazy")
+    assert run.ok, run.explain()
+    assert same(want, got)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        formats.mxfp8(),
         formats.mxfp6(element="e3m2"),
         pytest.param(formats.mxfp6(), marks=SLOW),
         pytest.param(formats.nvfp4(), marks=SLOW),
