@@ -49,7 +49,7 @@ def test_quantised_as_the_host_does(form: Format, shape: tuple[int, int], dtype:
 )
 @pytest.mark.parametrize("rows", [1, pytest.param(17, marks=SLOW), 32, pytest.param(33, marks=SLOW)])
 def test_few_rows_with_the_padding_below_them(form: Format, rows: int) -> None:
-    """The last tile of rows writes the padding of the rows below it."""
+    """Warps whose rows are below the matrix write padding only."""
     x = numbers((rows, 150), BF16, form.scale_rule != "nvfp4")
     want = cute.copy(x, form)
     got = unset(want)

@@ -444,10 +444,7 @@ def _rows(
     while split and slots * down > TILE:
         down //= 2
     tall = slots * down
-    lines = max(shape[0], *(one.lines for one in outputs))
-    if index.into or height - lines > TILE:
-        lines = height
-    grid = (-(-height // TILE) * (TILE // tall) if split else -(-lines // tall), -(-width // (wide * columns)))
+    grid = (-(-height // TILE) * (TILE // tall) if split else -(-height // tall), -(-width // (wide * columns)))
     kernel = scaled_rows(
         source.kind,
         kinds,

@@ -320,20 +320,6 @@ template <class O> __device__ __forceinline__ void write_numbers(
           o.data + (i64)line * o.pitch + (u64)k * BITS / 8, c.w, ((o.along - k) * BITS + 7) / 8);
   }
 }
-// Write the scales of rows below the last tile: padding.
-template <class O> __device__ __forceinline__ void pad_scales(const Output& o, u32 below, u32 left) {
-  if constexpr (O::RULE != NONE) {
-    constexpr u32 PER = O::WORDS ? 4 * O::BC : O::BC, EACH = ACROSS * 128 * COLUMNS / PER;
-#pragma unroll 1
-    for (u32 n = threadIdx.x; below + n / EACH < o.scale_rows; n += THREADS) {
-      const u32 column = left + n % EACH * PER;
-      if (column / O::BC >= o.scale_columns) continue;
-      const u32 place = O::row(below + n / EACH, o.steps) + O::column(column, o.steps);
-      if constexpr (O::WORDS) *(u32*)(o.scales + place) = o.fill * 0x01010101u;
-      else store_scale<O>(o, place, o.fill);
-    }
-  }
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS, CTAS) scaled_rows(const __grid_constant__ Scaled p) {
   const u32 down = divided(blockIdx.x, p.magic, p.shift), over = blockIdx.x - down * p.across;
@@ -396,10 +382,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, CTAS) scaled_rows(const __
       const Eight (&e)[2] = held[r * COLUMNS + c];
       @rows@
     }
-  }
-  if (!SPLIT && !INTO && down + 1 == p.down) {
-    const u32 below = p.down * (SLOTS * DOWN), left = over * (ACROSS * 128 * COLUMNS);
-    @padding@
   }
 }
 """
@@ -516,14 +498,14 @@ def scaled_rows(
     arguments = "row[r], line[r], k" if dequantises else "row[r], stored[r * COLUMNS + c][0], line[r], k"
     head = "write_numbers<O{0}>(e, stored[r * COLUMNS + c]" if dequantises else "write_vector<O{0}>(e"
     calls = "\n      ".join(f"{head.format(i)}, p, p.out[{i}], {arguments});" for i in range(len(outputs)))
-    padding = "\n    ".join(f"pad_scales<O{i}>(p.out[{i}], below, left);" for i in range(len(outputs)))
-    text = _ROWS.replace("@rows@", calls).replace("@padding@", padding)
     constants = {
         "THREADS": 256, "CTAS": ROWS_RESIDENT, "ACROSS": across, "COLUMNS": columns, "DOWN": down,
         "ALIGNED": int(aligned), "SPLIT": int(split), "ROWS": int(rows), "INTO": int(into), "INDEX_BYTES": index_bytes,
         "SPREAD": 64 if dequantises else 8, "KEEPS": int(scaled_source is not None and not dequantises),
     }  # fmt: skip
-    return computing_kernel("scaled_rows", text, source, outputs, constants, into=scaled_source)
+    return computing_kernel(
+        "scaled_rows", _ROWS.replace("@rows@", calls), source, outputs, constants, into=scaled_source
+    )
 
 
 def scaled_whole(
