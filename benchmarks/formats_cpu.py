@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 import ml_dtypes
 import numpy as np
@@ -31,14 +32,21 @@ SIDE = 4096
 """Rows and columns of a quantised matrix."""
 ROUNDS, ELEMENTS = 7, 1 << 27
 """The least rounds of one row; elements that all rounds of a row read, if these are more rounds."""
+PAUSE = 0.02
+"""Seconds before a work with several threads: PyTorch's threads wait actively for a few milliseconds after a work. This
+thread waits actively too, because a processor that sleeps takes long to wake up."""
 BOUND = 1.0
 
 
 def best(count: int, *works: Callable[[], Any]) -> list[float]:
     """Seconds of each, taking turns, for works that read `count` elements."""
     times: list[list[float]] = [[] for _ in works]
-    for _ in range(max(ROUNDS, ELEMENTS // count) + 2):
+    rounds = max(ROUNDS, ELEMENTS // count) if shared.MOST_THREADS == 1 else ROUNDS
+    for _ in range(rounds + 2):
         for work, taken in zip(works, times, strict=True):
+            begin = time.perf_counter()
+            while shared.MOST_THREADS > 1 and time.perf_counter() < begin + PAUSE:
+                pass
             begin = time.perf_counter()
             made = work()
             taken.append(time.perf_counter() - begin)
@@ -143,7 +151,8 @@ def rows() -> Iterator[Row]:
         shared.MOST_THREADS = threads
         for works, peer in ((casts, "PyTorch"), (quantisations, "torchao")):
             for what, count, ours, theirs in works():
-                mine, other = best(count, ours, theirs)
+                with mock.patch.object(os, "cpu_count", lambda threads=threads: threads):
+                    mine, other = best(count, ours, theirs)
                 named = "PyTorch" if what.startswith("cast") else peer
                 what += ", 1 thread" if threads == 1 else f", {threads} threads"
                 yield ratio(what, mine, {named: other}, BOUND, MILLISECONDS)

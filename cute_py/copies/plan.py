@@ -97,7 +97,7 @@ class CopyPlan(PairedElements):
         sectors: sectors of 32 bytes that (source, destination) touch; an estimate if strides interleave. wavefronts:
             shared-memory wavefronts of the threads' accesses in all tiles.
         expected: the time of a memcpy of the same number of bytes divided by the time of this copy. The estimate comes
-            from a model that was fitted to measured copies of 64 MiB and more (NVIDIA H200; half of them within 15 %).
+            from a model that was fitted to measured copies of 64 MiB and more (NVIDIA H200; half of them within 7 %).
         nibbles: for 4-bit elements, the half of a byte ('low' or 'high') that holds the first element, for (source,
             destination).
         bits: the width of the unit that the refinement counts: an element, or a byte if 4-bit elements move in pairs.

@@ -305,7 +305,7 @@ def cast(
 
 def _round(row: Number, values: Floats, out: Codes, saturate: bool) -> None:
     """Write the codes of float32 or float64 numbers to `out`."""
-    threads = thread_count(values.size, 16 * BATCH)  # for fewer batches, a thread costs more than it saves
+    threads = thread_count(values.size, 4 * BATCH)  # for fewer batches, a thread costs more than it saves
     batch = min(values.size, BATCH)
 
     rounding = rounding_of(row, values.dtype, saturate)
