@@ -5,13 +5,15 @@ Offset 0 of a pair's layout is the first element of its memory. The layout must 
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from cute_py.copies.modes import NIBBLES, Pairing, byte_span, pair_elements, side_bounds
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import DTypeLike, as_dtype
-from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given
 from cute_py.layout.arguments import LayoutLike
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
@@ -58,6 +60,19 @@ def _device_at(address: int) -> int:
     return device_at(address)
 
 
+def _name_of_format(thing: object, role: str) -> InvalidTypeError:
+    """The error for a string or a function in place of an operand; the hint writes the format that it names."""
+    from cute_py import formats
+
+    text, hint = thing if isinstance(thing, str) else getattr(thing, "__name__", ""), None
+    with contextlib.suppress(CuteError):
+        hint = f"the format is an object: formats.{formats.parse_format(text)}"
+    if hint is None and isinstance(thing, str):
+        with contextlib.suppress(CuteError):
+            hint = f"formats.cast(source, {formats.number(text).name!r}) casts numbers"
+    return InvalidTypeError(f"the {role} must be an array, a tensor, a pair or a Format, got {given(thing)}", hint=hint)
+
+
 def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> OperandSide:
     """Return the memory and the layout of one side of a copy.
 
@@ -69,6 +84,8 @@ def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> OperandSi
         InvalidValueError: the array of a pair is not dense, or its size is not a multiple of the element size; or an
             array uses one byte for each element narrower than a byte. For other errors, see `host_view`.
     """
+    if isinstance(thing, str) or inspect.isroutine(thing):
+        raise _name_of_format(thing, role)
     if dtype is not None and not isinstance(thing, tuple):
         raise InvalidTypeError(f"dtype needs a pair (memory, layout), but the {role} is {given(thing)}")
     if isinstance(thing, tuple):

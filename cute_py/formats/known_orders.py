@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 else:
     from cute_py.optional_packages import numpy as np
 
-BLOCKS: Final = (32, 16, 128, 64, 1)
+BLOCKS: Final = (32, 16, 128, 64)
 """Elements that share a scale, tried in this order."""
 
 CANDIDATES: Final = (
@@ -72,7 +72,7 @@ def identify(
     """Find the known orders that explain a buffer of scales. The result has those orders first, then the others by
     their share of equal scales.
 
-    If two orders explain the buffer, the text of each states whether they have the same indices for this size, and if
+    If no order explains the buffer, the text of the first match states this. If two orders do, the text of each states whether they have the same indices for this size, and if
     so, a size where their indices differ.
 
     Args:
@@ -106,6 +106,8 @@ def identify(
     turned = Grid(grid.shape[1], grid.shape[0] * block[1], 1, block[1])
     found += [_match(order, True, flat, grid.T, turned, shown) for order in tried if _of_any_size(order)]
     found.sort(key=lambda match: (not match.explains, -match.equal, match.transposed))
+    if found and not found[0].explains:
+        found[0] = replace(found[0], text=f"no order explains the buffer; the closest is {found[0].text}")
     alike = [match for match in found if match.explains and not match.transposed]
     for place, match in enumerate(alike if len(alike) > 1 else []):
         other = alike[0] if place else alike[1]
@@ -164,7 +166,11 @@ def _block(grid: tuple[int, ...], M: int, K: int) -> tuple[int, int]:
             if -(-K // block) == grid[1]:
                 return 1, block
         raise InvalidValueError(
-            f"reference has {grid[1]} blocks per row of {K} elements; known formats have {', '.join(map(str, BLOCKS))}"
+            f"reference has {grid[1]} blocks per row of {K} elements; known formats have "
+            f"{', '.join(map(str, BLOCKS))} elements per block",
+            hint=f"shape is that of the elements: (M, K) = ({M}, {K * BLOCKS[0]}) for blocks of {BLOCKS[0]}"
+            if grid[1] == K
+            else None,
         )
     for block in BLOCKS:
         if (-(-M // block), -(-K // block)) == grid:

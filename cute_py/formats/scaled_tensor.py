@@ -252,6 +252,11 @@ def scatter_scales(grid: NDArray[Any], form: Format, shape: tuple[int, ...], fil
 def expect_numbers(values: Any, what: str) -> NDArray[Any]:
     """Return the array if it has 2 or 3 modes and elements that casts support."""
     array = expect_array(values, f"the {what}")
+    if array.dtype.kind == "b" or (array.dtype.kind in "iu" and array.dtype.itemsize > 1):
+        raise InvalidValueError(
+            f"the {what} has elements of {array.dtype}, which casts don't support",
+            hint="array.astype('float32') holds integers of magnitude up to 2^24 exactly",
+        )
     number(array.dtype)
     if array.ndim not in (2, 3) or 0 in array.shape:
         raise InvalidValueError(
