@@ -176,10 +176,7 @@ class MmaAtom:
         ((37, 20),)
         """
         layout = self.layouts[expect_choice(operand, ("A", "B", "C"), "an operand")]
-        kind = self.fragment_type(operand).kind
-        if kind != "value":
-            where = "tensor memory" if kind == "tmem" else "shared memory"
-            raise InvalidValueError(f"{operand} of {self.op} is in {where}; no thread holds its elements")
+        expect_registers(self, operand)
         m, n, k = (int(size(extent)) for extent in self.shape_mnk)
         rows, columns = {"A": (m, k), "B": (n, k), "C": (m, n)}[operand]
         row = expect_integer(row, "row", 0, rows - 1)
@@ -224,6 +221,18 @@ class MmaAtom:
             f"  LayoutB_TV: {self.layoutB_TV}\n"
             f"  LayoutC_TV: {self.layoutC_TV}\n"
         )
+
+
+def expect_registers(atom: MmaAtom, operand: Literal["A", "B", "C"]) -> None:
+    """Refuse an operand that is not in registers.
+
+    Raises:
+        InvalidValueError: the operand is in shared or tensor memory.
+    """
+    kind = atom.fragment_type(operand).kind
+    if kind != "value":
+        where = "tensor memory" if kind == "tmem" else "shared memory"
+        raise InvalidValueError(f"{operand} of {atom.op} is in {where}; no thread holds its elements")
 
 
 MmaOperation: TypeAlias = Operation[MmaAtom]

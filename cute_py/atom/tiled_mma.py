@@ -19,13 +19,13 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer
 from cute_py.arith_tuple import text
 from cute_py.atom import fragments, pictures
-from cute_py.atom.mma_atom import MmaAtom
+from cute_py.atom.mma_atom import MmaAtom, expect_registers
 from cute_py.atom.mma_atoms import mma_atom
 from cute_py.atom.pictures import Colour
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
@@ -52,7 +52,13 @@ from cute_py.layout.coordinate import get_flat_coord
 from cute_py.layout.layout import Thing, joined, make
 from cute_py.layout.leaf import STATIC, STATIC_ZERO, as_leaf, times
 from cute_py.layout.leaf import is_static as leaf_is_static
+from cute_py.layout.offsets import offsets
 from cute_py.tensor import Tensor
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from cute_py.optional_packages import numpy as np
 
 Operand = Literal["A", "B", "C"]
 Permutations: TypeAlias = tuple[Tiler, Tiler, Tiler]
@@ -269,6 +275,30 @@ class TiledMma:
     def get_layoutC_TV(self) -> Layout:
         """Return the layout (thread index, value) -> m + M*n, with M of the tile."""
         return self.get_layout_TV("C")
+
+    def holders(self, operand: Operand, row: int, column: int) -> tuple[tuple[int, int], ...]:
+        """List (thread, value) for each thread with an element of the tile in its registers, in the order of the
+        threads. The value is the index in the fragment of the thread.
+
+        Args:
+            row, column: the element's indices in the tile: (m, k) of A, (n, k) of B, (m, n) of C.
+        Raises:
+            InvalidValueError: the tile has no such element, or no thread holds it, because the operand is in shared or
+                tensor memory.
+
+        >>> from cute_py.atom.tiled_mma import make_tiled_mma
+        >>> make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN", (Int(2), Int(2), Int(1))).holders("A", 17, 4)
+        ((38, 0), (102, 0))
+        """
+        first, second = _modes_of(operand)
+        expect_registers(self.atom, operand)
+        rows, columns = int(self.tile_size(first)), int(self.tile_size(second))
+        row = expect_integer(row, "row", 0, rows - 1)
+        place = row + rows * expect_integer(column, "column", 0, columns - 1)
+        known = replace(self, thr_layout_vmnk=static(self.thr_layout_vmnk))  # the inverse needs static threads
+        layout = known.get_layout_TV(operand)
+        table = np.asarray(offsets(layout)).reshape(int(size(layout[0])), -1, order="F")
+        return tuple([(int(thread), int(value)) for thread, value in np.argwhere(table == place)])
 
     def partition_shape(self, operand: Operand, shape: Shape) -> IntTuple:
         """Return the shape of a thread's part of an operand of this shape."""

@@ -232,8 +232,7 @@ def _of_thing(options: argparse.Namespace, thing: Any) -> Picture:
         if (tile := _tile(options)) is None:
             text = f"{type(thing).__name__} needs --tile, the shape of the tensor"
             raise InvalidValueError(text, hint="--tile 64x16 draws the thread of each element of a tensor of 64 x 16")
-        held: Any = cute.from_triton(thing.linear(tile))
-        return draw(held) if isinstance(held, cute.ComposedLayout) else draw_tv(held, tile)
+        return draw(thing.linear(tile))
     bits = as_dtype(options.dtype).bits
     if options.what == "swizzle":
         return draw_swizzle(thing, bits=bits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cute_py.argument_checks import PARSE_READS
 from cute_py.atom.copy_atom import CopyAtom
@@ -18,7 +18,7 @@ from cute_py.draw.layouts import AnyLayout, draw_compare, draw_layout, draw_tens
 from cute_py.draw.picture import Picture
 from cute_py.draw.shards import draw_format, draw_shards
 from cute_py.draw.shared_memory import draw_swizzle
-from cute_py.draw.threads import draw_copy, draw_mma
+from cute_py.draw.threads import draw_copy, draw_mma, draw_tv
 from cute_py.dtypes import DTypeLike
 from cute_py.errors import InvalidTypeError, given, shortened
 from cute_py.formats.format import Format
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from cute_py.machine.judgement.timeline import RunTimeline
     from cute_py.machine.tensor_memory.umma_operands import UmmaOperands
     from cute_py.mesh.sharded_layout import ShardedLayout
+    from cute_py.notation.triton import TritonLayout
     from cute_py.tma.simulate.pipeline import Timeline
     from cute_py.tmem.copy_request import CopyAsync
     from cute_py.tmem.demonstration import Demonstration
@@ -49,7 +50,7 @@ _Copies: TypeAlias = "TmaAtom | Im2colAtom | CopyAtom | TiledCopy | CopyAsync | 
 _Bytes: TypeAlias = "TensorMap | bytes | bytearray | memoryview | NDArray[numpy.integer]"
 Drawable: TypeAlias = (
     "Picture | _Layouts | _Copies | _Bytes | MmaAtom | TiledMma | UmmaOperands | Timeline | RunTimeline | Format | "
-    "ScaledTensor"
+    "ScaledTensor | TritonLayout"
 )
 """An object that has a picture."""
 Option: TypeAlias = int | str | tuple[int, ...] | Sequence[int] | Sequence[str] | Layout | None
@@ -116,6 +117,12 @@ def _plan(plan: CopyPlan) -> Picture:
     return draw_compare(*layouts, names=("source order", "destination order", "shared memory")[: len(layouts)])
 
 
+def _triton(layout: TritonLayout, **options: Any) -> Picture:
+    """Draw the thread and value of each element, or the offsets of a layout in shared memory."""
+    held = layout.to_layout()
+    return draw_tv(held, layout.shape, **options) if isinstance(held, Layout) else draw(held, **options)
+
+
 def _scaled(scaled: ScaledTensor) -> Picture:
     return draw_format(scaled.format, scaled.shape[-2:])
 
@@ -129,6 +136,7 @@ _KINDS: tuple[tuple[Callable[[Drawable], bool], Callable[..., Picture]], ...] = 
     (lambda thing: isinstance(thing, Swizzle) or _is_swizzled(thing), draw_swizzle),
     (_is_layout, draw_layout),
     (lambda thing: isinstance(thing, Tensor), draw_tensor),
+    (_is("cute_py.notation.triton.TritonLayout"), _triton),
     (_is_layouts, _compare),
     (_is("cute_py.tma.simulate.pipeline.Timeline"), draw_pipeline),
     (_is("cute_py.machine.judgement.timeline.RunTimeline"), draw_run),
@@ -171,7 +179,7 @@ def draw(thing: Drawable, **options: Option) -> Picture:
         f"there is no picture of {type(thing).__name__} {shortened(given(thing), 80)}",
         {
             "takes": "layouts, swizzles, tensors, atoms, tensor maps, timelines of a ring or a run, "
-            "copies to tensor memory, operands of tcgen05.mma, sharded tensors, formats"
+            "copies to tensor memory, operands of tcgen05.mma, sharded tensors, formats, layouts of Triton"
         },
         PARSE_READS if isinstance(thing, str) else None,
     )

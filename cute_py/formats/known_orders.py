@@ -72,8 +72,8 @@ def identify(
     """Find the known orders that explain a buffer of scales. The result has those orders first, then the others by
     their share of equal scales.
 
-    If no order explains the buffer, the text of the first match states this. If two orders do, the text of each states whether they have the same indices for this size, and if
-    so, a size where their indices differ.
+    If no order explains the buffer, the text of the first match states this. If two orders do, the text of each states
+    whether they have the same indices for this size, and if so, a size where their indices differ.
 
     Args:
         scales: the buffer that a kernel reads. reference: the scales as a plain grid, of the same type: (M, Kb) with

@@ -53,6 +53,8 @@ _TRITON = re.compile(
     r"\s*(?:- \w+(?:=[0-9]+ ->| is a size 1)|#ttg\.|\(empty layout|"
     r"(?:(?:Distributed|Shared)Linear|Blocked|NVMMADistributed|DotOperand|Slice|SwizzledShared|NVMMAShared)Layout\()"
 )
+_ALIAS = re.compile(r"\s*#\w{1,80}\s*=\s*(?=#)")
+"""An MLIR alias, such as `#blocked =`, before its attribute."""
 _STATIC = re.compile(r"_(-?[0-9]+)(?:\{\})?\Z")
 _CONSTANT = re.compile(r"(?:Int|C)(?:<\s*(-?[0-9]+)\s*>(?:\{\}|\(\))?|\(\s*(-?[0-9]+)\s*\))\Z")
 _PLAIN = re.compile(r"-?[0-9]+\Z")
@@ -286,6 +288,8 @@ def parse(text: str, *, dtype: DTypeLike | None = None, symbols: Symbols | None 
     check_length(text)
     known = {} if symbols is None else checked_symbols(symbols)
     kind = None if dtype is None else as_dtype(dtype)
+    if alias := _ALIAS.match(text):
+        text = text[alias.end() :]
     reader = _Reader(text, kind, known)
     if _TRITON.match(text):
         from cute_py.notation.triton_texts import parse_any

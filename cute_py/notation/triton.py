@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
@@ -47,6 +47,8 @@ _NOUNS: Final = {"block": "CTA"}
 """In dim -> the noun for one index, where it differs from the name of the dim."""
 LANES: Final = 32
 """Threads of a warp."""
+_MOST_FREE: Final = 16
+"""Maximum number of bits of a place that do not change the element, in `holders`."""
 _MOST_BITS: Final = 32
 """Maximum number of bits of an in dim, and of an index in the tile, because Triton's numbers have 32 bits."""
 _BASIS: Final = re.compile(r"(?:- )?(\w+)=([0-9]{1,39}) -> \(([-0-9, ]*)\)")
@@ -139,6 +141,53 @@ class TritonLayout:
                 if index >> i & 1:
                     found = [a ^ b for a, b in zip(found, basis, strict=True)]
         return tuple(found)
+
+    def holders(self, *coordinate: int) -> tuple[dict[str, int], ...]:
+        """List the places that have an element, each as the index along each in dim; empty if no place has it.
+
+        Args:
+            coordinate: the element's index along each out dim.
+        Raises:
+            InvalidValueError: the tile has no such element, or more than 65,536 places have it.
+
+        >>> layout = TritonLayout((("lane", ((0, 1), (1, 0))), ("warp", ((0, 0),))), (("dim0", 2), ("dim1", 2)))
+        >>> layout.holders(1, 0)
+        ({'lane': 2, 'warp': 0}, {'lane': 2, 'warp': 1})
+        """
+        if len(coordinate) != len(self.out_dims):
+            raise InvalidValueError(
+                f"the coordinate has {counted(len(coordinate), 'number')}; must have {len(self.out_dims)}, one for each "
+                "out dim"
+            )
+        left, shift = 0, 0
+        for index, (name, extent) in zip(coordinate, self.out_dims, strict=True):
+            left |= expect_integer(index, name, 0, extent - 1) << shift
+            shift += _bits(extent)
+        pivots: list[tuple[int, int]] = []  # a vector, and the columns whose sum it is
+        free: list[int] = []
+        for number, column in enumerate(self._columns(*self.sizes)):
+            vector, chosen = _reduced(column, 1 << number, pivots)
+            if vector:
+                pivots.append((vector, chosen))
+            else:
+                free.append(chosen)
+        rest, chosen = _reduced(left, 0, pivots)
+        if rest:
+            return ()
+        if len(free) > _MOST_FREE:
+            raise InvalidValueError(f"2**{len(free)} places have the element; must be at most 2**{_MOST_FREE}")
+        places = [chosen]
+        for one in free:
+            places += [place ^ one for place in places]
+        return tuple([self._place(place) for place in sorted(places)])
+
+    def _place(self, bits: int) -> dict[str, int]:
+        """Split the bits of a place into the index along each in dim."""
+        found = {}
+        for name, own in self.bases:
+            found[name] = bits & (1 << len(own)) - 1
+            bits >>= len(own)
+        return found
 
     def _columns(self, *names: str) -> tuple[int, ...]:
         """Return the bases of several in dims in order, each as an index in the tile, first mode fastest."""
@@ -320,6 +369,14 @@ def to_triton(layout: Layout | ComposedLayout, tile: Shape | None = None, *, lan
 
 def _failure(text: str, expected: str, position: int = 0) -> ParseError:
     return ParseError(f"at position {position}: {expected}", {"text": shortened(text, 80)}, position=position)
+
+
+def _reduced(vector: int, chosen: int, pivots: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """Add the vectors of `pivots` that reduce a vector, each with another highest bit; also add their columns."""
+    for pivot, columns in pivots:
+        if vector >> pivot.bit_length() - 1 & 1:
+            vector, chosen = vector ^ pivot, chosen ^ columns
+    return vector, chosen
 
 
 def is_linear(text: str) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cute_py as cute
-from cute_py import Int, Layout, Swizzle, elem_less, make_identity_tensor, make_tensor
+from cute_py import Int, Layout, Swizzle, elem_less, make_identity_tensor, make_tensor, size, static
 from cute_py.atom import (
     MMA_ATOMS,
     copy_atom,
@@ -197,3 +197,28 @@ def test_even_shapes_by_the_direct_route(seed: int) -> None:
 def test_a_fragment_like_a_layout_of_no_mode_has_none() -> None:
     """CuTe C++ prints `():()` for `make_fragment_like(make_layout(make_shape()))`."""
     assert str(cute.make_fragment_like(cute.Layout(()))) == "():()"
+
+
+@pytest.mark.parametrize("operand", ["A", "B", "C"])
+@pytest.mark.parametrize("atoms", [(Int(2), Int(2), Int(1)), (2, 1, 2), (Int(1), Int(4), Int(1))])
+def test_holders_are_the_inverse_of_the_layout_of_threads(operand: Any, atoms: Any) -> None:
+    mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN", atoms)
+    known = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN", static(atoms))
+    layout = known.get_layout_TV(operand)
+    first, second = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}[operand]
+    rows, columns = int(known.tile_size(first)), int(known.tile_size(second))
+    threads, values = int(size(layout[0])), int(size(layout[1]))
+    want: dict[int, list[tuple[int, int]]] = {}
+    for thread, value in itertools.product(range(threads), range(values)):
+        want.setdefault(int(layout(thread, value)), []).append((thread, value))
+    for row, column in ((0, 0), (rows - 1, columns - 1), (3, 5), (rows // 2, 1)):
+        assert mma.holders(operand, row, column) == tuple(want[row + rows * column])
+    with pytest.raises(InvalidValueError, match=f"row = {rows}"):
+        mma.holders(operand, rows, 0)
+
+
+def test_no_thread_holds_an_operand_in_shared_memory() -> None:
+    mma = make_tiled_mma("SM90_64x64x16_F32BF16BF16_SS", (Int(2), Int(1), Int(1)))
+    with pytest.raises(InvalidValueError, match="A of SM90_64x64x16_F32BF16BF16_SS is in shared memory"):
+        mma.holders("A", 0, 0)
+    assert mma.holders("C", 64, 0) == ((128, 0),)

@@ -31,6 +31,7 @@ def written(m: Maker) -> str:
 INSTANCES.update({"TritonLayout": f"TritonLayout(*{BASES})", **ENCODINGS})
 add("TritonLayout", "(('register', ((0, 1),)), ('lane', ((0, 2), (1, 0))))", "(('dim0', 2), ('dim1', 4))")
 method("TritonLayout.__call__", INSTANCES["TritonLayout"], named={"register": "1", "lane": "3"})
+method("TritonLayout.holders", INSTANCES["TritonLayout"], "1", "2")
 method("TritonLayout.attribute", INSTANCES["TritonLayout"], "16")
 add("to_triton", written)
 add("from_triton", f"'{LINEAR}'")

@@ -119,6 +119,7 @@ for operand in "ABC":
 method("TiledMma.partition_fragment_C", MMA, lambda m: m.one_of("(Int(64), Int(64))", "(64, 64)"))
 for name in ("TiledMma.get_layout_TV",):
     method(name, mma, quoted("A", "B", "C"))
+method("TiledMma.holders", MMA, quoted("A", "B", "C"), "1", "2", weight=0.5)
 method("TiledMma.partition_shape", mma, quoted("A", "B", "C"), "(Int(64), Int(64))")
 method("TiledMma.thrfrg", mma, quoted("A", "B", "C"), whole)
 method("ThrMma.partition", f"{MMA}.get_slice(3)", quoted("A", "B", "C"), whole)

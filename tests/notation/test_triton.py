@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import numpy as np
@@ -350,3 +351,38 @@ def test_bases_beyond_the_tile_are_refused() -> None:
 def test_the_columns_are_those_of_the_f2_view() -> None:
     view = LinearLayout((4, 2), (1, 2, 4))
     assert to_triton(view.to_layout(), (4, 2)).sizes == {"register": 2, "lane": 4, "warp": 1, "block": 1}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_holders_of_an_element_are_all_places_that_have_it(seed: int) -> None:
+    dice = random.Random(seed)
+    sizes = dice.choice((1, 2, 8)), dice.choice((2, 4))
+
+    def bases(count: int) -> tuple[tuple[int, int], ...]:
+        return tuple([(dice.randrange(sizes[0]), dice.randrange(sizes[1])) for _ in range(count)])
+
+    layout = TritonLayout(
+        tuple([(name, bases(dice.randrange(4))) for name in ("register", "lane", "warp")]),
+        (("dim0", sizes[0]), ("dim1", sizes[1])),
+    )
+    places = [dict(zip(layout.sizes, at, strict=True)) for at in itertools.product(*map(range, layout.sizes.values()))]
+    for coordinate in itertools.product(*map(range, sizes)):
+        found = layout.holders(*coordinate)
+        assert sorted(map(repr, found)) == sorted(repr(at) for at in places if layout(**at) == coordinate)
+
+
+def test_holders_are_refused() -> None:
+    layout = TritonLayout((("lane", ((0, 1),)),), (("dim0", 2), ("dim1", 2)))
+    assert layout.holders(1, 0) == ()
+    with pytest.raises(InvalidValueError, match="the coordinate has 1 number; must have 2"):
+        layout.holders(1)
+    with pytest.raises(InvalidValueError, match="dim1 = 2"):
+        layout.holders(0, 2)
+    with pytest.raises(InvalidValueError, match="at most 2\\*\\*16"):
+        TritonLayout((("lane", ((0, 0),) * 20),), (("dim0", 2), ("dim1", 2))).holders(0, 0)
+
+
+@pytest.mark.parametrize("text", ["#ttg.linear<{register = [[0, 1]], lane = [[1, 0]], warp = [], block = []}>"])
+def test_an_alias_before_an_attribute(text: str) -> None:
+    assert cute.parse(f"#linear = {text}") == cute.parse(text) == cute.parse(f"  #a1={text}")
+    assert "T1 V0" in str(cute.draw.draw(cute.parse(f"#linear = {text}")))

@@ -174,7 +174,11 @@ def numbers_in(text: str) -> Numbers:
         raise ParseError("the text has neither the words nor the bytes of a tensor map", _shown(text))
     for token, match in zip(tokens, matches, strict=True):
         if match is None:
-            raise ParseError(f"{given(token)} in the text of a tensor map is not a number", _shown(text))
+            raise ParseError(
+                f"{given(token)} in the text of a tensor map is not a number",
+                _shown(text),
+                "explain reads the arguments of a call" if "cuTensorMapEncode" in text else None,
+            )
     parts = [(match[1] is not None, match[2]) for match in matches if match is not None]
     base = _base([digits for prefixed, digits in parts if not prefixed], in_list or "," in body, text)
     values = tuple([int(digits, 16 if prefixed else base) for prefixed, digits in parts])
