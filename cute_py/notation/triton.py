@@ -155,9 +155,9 @@ class TritonLayout:
         ({'lane': 2, 'warp': 0}, {'lane': 2, 'warp': 1})
         """
         if len(coordinate) != len(self.out_dims):
+            numbers = counted(len(coordinate), "number")
             raise InvalidValueError(
-                f"the coordinate has {counted(len(coordinate), 'number')}; must have {len(self.out_dims)}, one for each "
-                "out dim"
+                f"the coordinate has {numbers}; must have {len(self.out_dims)}, one for each out dim"
             )
         left, shift = 0, 0
         for index, (name, extent) in zip(coordinate, self.out_dims, strict=True):
