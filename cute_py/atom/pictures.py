@@ -88,10 +88,15 @@ def _coordinates(layout_tv: Layout, shape: tuple[IntTuple, ...]) -> Tensor:
     return composition(make_identity_tensor(shape), layout_tv)
 
 
+def _painter(color: Colour | None, usual: Colour) -> Colour:
+    """Return the function of a thread and a value that makes a colour."""
+    return usual if color is None else expect_function(color, "the colour of a thread and a value", 2)
+
+
 def mma_latex(layouts: dict[str, Layout], tile: tuple[int, int, int], color: Colour | None = None) -> str:
     """Return the text of print_latex for a tiled MMA. `layouts` maps "A", "B" and "C" to layouts (thread, value) ->
     element; `tile` is (M, N, K)."""
-    paint = pastel if color is None else expect_function(color, "the colour of a thread and a value")
+    paint = _painter(color, pastel)
     m, n, k = (int(size(t)) for t in tile)
     shapes = {"C": (tile[0], tile[1]), "A": (tile[0], tile[2]), "B": (tile[1], tile[2])}
     out = [f"% Layout{x}: {_coordinates(layouts[x], shapes[x])}\n" for x in "CAB"]
@@ -124,7 +129,7 @@ def copy_latex(
         tile: (M, N).
         color: (thread, value) -> TikZ colour.
     """
-    paint = pastel if color is None else expect_function(color, "the colour of a thread and a value")
+    paint = _painter(color, pastel)
     m, n = (int(size(t)) for t in tile)
     out = [f"% Layout S TV: {source}\n", f"% Layout D TV: {target}\n", TIKZ_HEAD]
     out.extend(_nodes(layouts[0], tile, 0, 0, paint, False))
@@ -154,7 +159,7 @@ def _svg_cell(x: int, y: int, fill: str, end: str, thread: int, value: int) -> s
 
 def mma_svg(layouts: dict[str, Layout], tile: tuple[int, int, int], color: Colour | None = None) -> str:
     """Return the text of print_svg for a tiled MMA."""
-    paint = svg_pastel if color is None else expect_function(color, "the colour of a thread and a value")
+    paint = _painter(color, svg_pastel)
     m, n, k = (int(size(t)) for t in tile)
     shapes = {"C": (tile[0], tile[1]), "A": (tile[0], tile[2]), "B": (tile[1], tile[2])}
     out = [f"<!--  Tile: {text(tile)}  -->\n"]

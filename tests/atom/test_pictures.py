@@ -7,7 +7,7 @@ import io
 import pytest
 
 import cute_py as cute
-from cute_py import Layout
+from cute_py import Layout, Swizzle
 from cute_py.atom import copy_atom, make_tiled_copy, make_tiled_mma
 from cute_py.errors import InvalidTypeError, InvalidValueError
 from tests.atom.cpp_text import evaluate
@@ -50,3 +50,10 @@ def test_refusals() -> None:
         line.latex()
     with pytest.raises(InvalidValueError, match="the picture would have 4194304 cells; must be at most 1048576"):
         make_tiled_mma("SM90_64x256x16_F32F16F16_SS", (2, 4, 1)).svg()
+
+
+def test_a_function_of_colours_takes_a_thread_and_a_value() -> None:
+    mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN")
+    for draw in (mma.svg, mma.latex):
+        with pytest.raises(InvalidTypeError, match="must be a function of 2 arguments"):
+            draw(color=Swizzle(2, 0, 3))
