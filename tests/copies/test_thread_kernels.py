@@ -171,6 +171,31 @@ def test_blocks_of_columns_and_skewed_rows_arrive(
         _planned.cache_clear()
 
 
+@pytest.mark.parametrize("seed", one_in(4, range(24)))
+def test_tiles_with_other_extents_arrive(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles of large copies whose extents are those of `OTHER_LINES`, also where they cost more than the usual ones."""
+    dice = random.Random(seed)
+    rank, element = dice.randint(2, 4), dice.choice((1, 1, 2, 4))
+    shape = tuple(dice.randint(2, (0, 0, 300, 60, 24)[rank]) for _ in range(rank))
+    order = tuple(dice.sample(range(rank), rank))
+    monkeypatch.setattr(plan_module, "FEW", 0)
+    monkeypatch.setattr(tile_module, "FOLDED", 0)
+    monkeypatch.setattr(tile_module, "STREAMED", 0)
+    monkeypatch.setattr(tile_module, "GAIN", 1e9)
+    monkeypatch.setattr(tile_shape_module, "BLOCKS", 1)
+    monkeypatch.setattr(tile_shape_module, "QUICK", LARGE)
+    monkeypatch.setattr(plan_module, "_boxes", lambda *_: None)
+    _planned.cache_clear()
+    try:
+        for lines in tile_shape_module.OTHER_LINES:
+            with monkeypatch.context() as patch:
+                patch.setattr(tile_shape_module, "OTHER_LINES", (lines,))
+                carried_out(permuted(shape, order, element))
+            _planned.cache_clear()
+    finally:
+        _planned.cache_clear()
+
+
 @pytest.mark.parametrize(
     ("shape", "element", "affine", "steady"),
     [
