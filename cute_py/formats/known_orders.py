@@ -50,7 +50,8 @@ class Match:
         order: the order. transposed: whether the order arranges the columns of the reference as rows. explains: whether
             every scale is at its index in the order, and the buffer has the size of the order. equal: the fraction of
             the scales that are at their index. place: (row, block) of the first scale that is not; None if all are.
-            found, expected: the buffer's and the reference's value there. text: the result as one line.
+            found, expected: the buffer's and the reference's value there. text: the result as one line. nearly: whether
+            all scales that differ have one cause: exponents that another rule rounded, or reciprocals.
     """
 
     order: ScaleOrder
@@ -61,6 +62,7 @@ class Match:
     place: tuple[int, int] | None = None
     found: float | None = None
     expected: float | None = None
+    nearly: bool = False
 
     def __str__(self) -> str:
         return self.text
@@ -76,8 +78,9 @@ def identify(
     whether they have the same indices for this size, and if so, a size where their indices differ.
 
     Args:
-        scales: the buffer that a kernel reads. reference: the scales as a plain grid, of the same type: (M, Kb) with
-            Kb = ceil(K / V), or (ceil(M / V), Kb) for square blocks. shape: the logical (M, K).
+        scales: the buffer that a kernel reads; its order is that of its memory, so strides matter. reference: the
+            scales as a plain grid, of the same type: (M, Kb) with Kb = ceil(K / V), or (ceil(M / V), Kb) for square
+            blocks. shape: the logical (M, K).
         orders: the orders to try; default: all of `CANDIDATES`. Each order is compared as it is and, if it is defined
             for all sizes, with rows and columns exchanged.
 
@@ -98,15 +101,15 @@ def identify(
         raise InvalidValueError(f"reference has the shape {reference.shape}; must be (M, blocks per row)")
     block = _block(reference.shape, M, K)
     whole = Grid(M, K, *block)
-    flat, grid = _comparable(scales, reference)
+    flat, size, grid = _comparable(scales, reference)
     wanted = CANDIDATES if orders is None else expect(orders, tuple, "orders")
     tried = [scale_order(order) for order in wanted]
     shown = reference.dtype if reference.dtype == np.float32 else grid.dtype
-    found = [_match(order, False, flat, grid, whole, shown) for order in tried]
+    found = [_match(order, False, flat, size, grid, whole, shown) for order in tried]
     turned = Grid(grid.shape[1], grid.shape[0] * block[1], 1, block[1])
-    found += [_match(order, True, flat, grid.T, turned, shown) for order in tried if _of_any_size(order)]
-    found.sort(key=lambda match: (not match.explains, -match.equal, match.transposed))
-    if found and not found[0].explains:
+    found += [_match(order, True, flat, size, grid.T, turned, shown) for order in tried if _of_any_size(order)]
+    found.sort(key=lambda match: (not match.explains, not match.nearly, -match.equal, match.transposed))
+    if found and not found[0].explains and not found[0].nearly:
         found[0] = replace(found[0], text=f"no order explains the buffer; the closest is {found[0].text}")
     alike = [match for match in found if match.explains and not match.transposed]
     for place, match in enumerate(alike if len(alike) > 1 else []):
@@ -180,11 +183,11 @@ def _block(grid: tuple[int, ...], M: int, K: int) -> tuple[int, int]:
     raise InvalidValueError(f"reference has the shape {grid}; must be one of {', '.join(sizes)}")
 
 
-def _comparable(scales: NDArray[Any], reference: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """View the buffer and the reference as unsigned integers of the same width. A wider integer in the buffer contains
-    several scales."""
+def _comparable(scales: NDArray[Any], reference: NDArray[Any]) -> tuple[NDArray[Any], int, NDArray[Any]]:
+    """View the memory of the buffer and the reference as unsigned integers of the same width, with the number of scales
+    of the buffer. A wider integer in the buffer contains several scales."""
     size = reference.dtype.itemsize
-    flat = np.ascontiguousarray(scales).reshape(-1)
+    flat, count = _memory(scales)
     if flat.dtype.itemsize < size or flat.nbytes % size:
         raise InvalidTypeError(
             f"scales has elements of type {flat.dtype}, but reference has type {reference.dtype}; they must be equal"
@@ -195,15 +198,29 @@ def _comparable(scales: NDArray[Any], reference: NDArray[Any]) -> tuple[NDArray[
             hint="pass both as bytes, or both as numbers of one type",
         )
     kind = f"u{size}"
-    return flat.view(kind), np.ascontiguousarray(reference).view(kind)
+    return flat.view(kind), count * flat.dtype.itemsize // size, np.ascontiguousarray(reference).view(kind)
+
+
+def _memory(scales: NDArray[Any]) -> tuple[NDArray[Any], int]:
+    """The elements of an array as they are in memory, with the gaps between rows, and the number of elements if a gap
+    also follows the last row."""
+    item = scales.dtype.itemsize
+    moving = [(step, n) for n, step in zip(scales.shape, scales.strides, strict=True) if n > 1]
+    if scales.flags.c_contiguous or any(step <= 0 or step % item for step, _ in moving):
+        flat = np.ascontiguousarray(scales).reshape(-1)
+        return flat, flat.size
+    span = 1 + sum((n - 1) * (step // item) for step, n in moving)
+    largest, extent = max(moving)
+    return np.lib.stride_tricks.as_strided(scales, (span,), (item,), writeable=False), extent * (largest // item)
 
 
 def _match(
-    order: ScaleOrder, turned: bool, flat: Codes, source: Codes, grid: Grid, shown: np.dtype[np.generic]
+    order: ScaleOrder, turned: bool, flat: Codes, size: int, source: Codes, grid: Grid, shown: np.dtype[np.generic]
 ) -> Match:
     """Compare an order with the buffer.
 
-    source: the reference, transposed if `turned`. shown: the type that the text prints scales in.
+    flat, size: the scales in memory, and their number with a gap after the last row. source: the reference, transposed
+    if `turned`. shown: the type that the text prints scales in.
     """
     name = f"{order}, with rows and columns exchanged" if turned else str(order)
     need = int(order.count(grid))
@@ -216,8 +233,8 @@ def _match(
     hit[inside] = flat[index[inside]] == source[inside]
     share = float(hit.mean())
     if hit.all():
-        rest = "" if need == flat.size else f"; it allocates {need} scales, but the buffer has {flat.size}"
-        return Match(order, turned, need == flat.size, 1.0, f"{name}: explains all {hit.size} scales{rest}")
+        rest = "" if need == size else f"; it allocates {need} scales, but the buffer has {size}"
+        return Match(order, turned, need == size, 1.0, f"{name}: explains all {hit.size} scales{rest}")
     row, column = (int(i) for i in np.argwhere(~hit)[0])
     place = (column, row) if turned else (row, column)
     at, expected = int(index[row, column]), source[row, column].view(shown).item()
@@ -227,20 +244,24 @@ def _match(
         f"{place[0]}, block {place[1]}), but index {at} "
         f"{'is beyond the buffer' if found is None else f'holds {found}'}"
     )
-    text += (
-        _off_by_one(flat, index, source, hit)
-        if need == flat.size
-        else f"; it needs {need} scales, but the buffer has {flat.size}"
-    )
-    return Match(order, turned, False, share, text, place, found, expected)
+    cause = _cause(flat, index, source, hit, shown) if need == size and inside.all() else ""
+    text += cause if need == size else f"; it needs {need} scales, but the buffer has {size}"
+    return Match(order, turned, False, share, text, place, found, expected, bool(cause))
 
 
-def _off_by_one(flat: NDArray[Any], index: NDArray[Any], source: NDArray[Any], hit: NDArray[Any]) -> str:
-    """A note, if all scales that differ do so by one: the exponents were rounded by another rule. Otherwise an empty
-    string."""
-    if flat.dtype.itemsize != 1 or hit.mean() < 0.5:
-        return ""
-    away = flat[index[~hit]].astype(np.int64) - source[~hit].astype(np.int64)
-    if (np.abs(away) != 1).any():
-        return ""
-    return "; all others differ by one, so this is the order, but the exponents were rounded by another rule"
+def _cause(
+    flat: Codes, index: NDArray[np.int64], source: Codes, hit: NDArray[np.bool_], shown: np.dtype[np.generic]
+) -> str:
+    """A note, if one cause explains all scales that differ; otherwise an empty string."""
+    have, want = flat[index[~hit]], source[~hit]
+    if flat.dtype.itemsize == 1:
+        away = have.astype(np.int64) - want.astype(np.int64)  # one rule rounds up where the other one rounds down
+        if abs(int(away[0])) != 1 or (away != away[0]).any() or int(np.ptp(source)) < 2:
+            return ""
+        return "; all others differ by one, so this is the order, but the exponents were rounded by another rule"
+    if shown == np.float32:
+        with np.errstate(over="ignore", invalid="ignore"):
+            products = have.view(np.float32) * want.view(np.float32)
+        if np.allclose(products, 1, rtol=1e-5):
+            return "; all others are the reciprocals, so this is the order, but one side has 1 / scale"
+    return ""

@@ -92,6 +92,7 @@ class ScaledTensor:
                 f"data has the shape {tuple(self.data.shape)}; must be {wanted}",
                 {"logical shape": self.shape, "format": self.format},
             ).of_rule("data_shape")
+        self._expect_contiguous()
         need = int(self.format.scale_size(*extents(self.shape)))
         have = math.prod(self.scales.shape) * self.scales.dtype.itemsize
         if have != need * self.format.scale_dtype.numpy.itemsize:
@@ -99,6 +100,20 @@ class ScaledTensor:
                 f"the scales have {have} bytes; must have {need * self.format.scale_dtype.numpy.itemsize}",
                 {"logical shape": self.shape, "order": self.format.order, "scales": need},
             ).of_rule("scale_size")
+
+    def _expect_contiguous(self) -> None:
+        """Refuse scales whose order in memory is not that of their indices, if the order of the format is an order in
+        memory."""
+        scales = self.scales
+        if self.format.order.name == "linear" or not isinstance(scales, np.ndarray) or scales.flags.c_contiguous:
+            return
+        raise InvalidValueError(
+            f"the scales are not contiguous, but {self.format.order} is an order in memory",
+            {"shape": scales.shape, "strides": scales.strides},
+            "scales.T is contiguous, with the same memory"
+            if scales.flags.f_contiguous
+            else "pass the buffer that the scales are a view of",
+        ).of_rule("scale_strides")
 
     def _shape_of_data(self) -> tuple[int, ...]:
         width = {"pairs": 2, "dense": 4 / 3}.get(self.format.packing, 1)

@@ -37,6 +37,7 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout
 from cute_py.layout.linear import LinearLayout, independent, linear
+from cute_py.layout.recast import memory_layout
 from cute_py.layout.trees import modes
 
 Basis = tuple[int, ...]
@@ -338,7 +339,7 @@ def to_triton(layout: Layout | ComposedLayout, tile: Shape | None = None, *, lan
     """
     if not isinstance(layout, (Layout, ComposedLayout)):
         raise InvalidTypeError(f"to_triton needs a layout, got {type(layout).__name__} {given(layout)}")
-    view = linear(layout)
+    view = linear(memory_layout(layout) if tile is None else layout)
     if view.origin:
         text = f"a linear layout must map 0 to 0, but this layout begins at {view.origin}"
         raise LayoutError(text, {"layout": layout}, "subtract the start from the layout, and add it to the pointer")

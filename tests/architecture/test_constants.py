@@ -32,6 +32,7 @@ REASONS: dict[tuple[str, str], str] = {
     ("cli", "width <= 16"): "an element of at most one unit of 16 bytes",
     ("copies", "BLOCK = 256"): "elements of a block of a host copy",
     ("copies", "MAX_RANK = 16"): "modes of a copy by threads",
+    ("notation", "_MOST_FREE = 16"): "bits of the places that have one element of a layout of Triton",
     ("copies", "PLACE_UNIT = 256"): "bytes within which memory keeps its place",
     ("copies", "WIDEST = 16"): "bytes of one thread's access",
     ("copies", "element < 16"): "an element that numpy has an integer for",

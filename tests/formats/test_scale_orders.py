@@ -11,7 +11,7 @@ import sympy
 import cute_py as cute
 from cute_py import Int, Layout, formats
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError
-from cute_py.formats import Format, scale_order
+from cute_py.formats import Format, ScaledTensor, scale_order
 from tests.each import each_of
 from tests.formats import brute_force
 
@@ -198,3 +198,52 @@ def test_coordinates_outside_the_grid_and_parameters_of_another() -> None:
         ragged.scale_size(64, 96)
     with pytest.raises(InvalidValueError, match="must be 32"):
         formats.mxfp8(scales="deepgemm_sm100(granularity=128)").scale_size(3, 64)
+
+
+def test_identify_reads_the_memory_of_a_view() -> None:
+    grid = np.random.default_rng(0).random((510, 6)).astype(np.float32)
+    assert str(formats.identify(np.asfortranarray(grid), grid, (510, 768))[0].order) == "mn_major"
+    buffer = np.zeros((6, 512), np.float32)
+    buffer[:, :510] = grid.T
+    for view in (buffer.T[:510], buffer):
+        match = formats.identify(view, grid, (510, 768))[0]
+        assert match.explains and str(match.order) == "deepgemm_sm90"
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_identify_finds_the_order_of_exponents_that_another_rule_rounded(step: int) -> None:
+    x = np.random.default_rng(0).standard_normal((128, 256)).astype(np.float32)
+    plain = cute.copy(x, formats.mxfp8(scales="linear")).scales.view(np.uint8)
+    match = formats.identify(
+        cute.copy(x, formats.mxfp8()).scales.view(np.uint8) + np.uint8(step % 256), plain, x.shape
+    )[0]
+    assert str(match.order) == "32_4_4" and match.nearly and not match.explains
+    assert str(match).startswith("32_4_4: explains 0 of 1024") and "rounded by another rule" in match.text
+    mixed = formats.identify(np.random.default_rng(1).permutation(plain.reshape(-1)), plain, x.shape)[0]
+    assert not mixed.nearly and str(mixed).startswith("no order explains the buffer")
+
+
+def test_identify_finds_reciprocals() -> None:
+    grid = np.random.default_rng(0).random((24, 6)).astype(np.float32) + np.float32(0.1)
+    match = formats.identify((1 / grid).T.copy(), grid, (24, 768))[0]
+    assert str(match.order) == "mn_major" and "one side has 1 / scale" in match.text
+
+
+def test_identify_refuses_the_shape_of_the_grid() -> None:
+    grid = np.zeros((128, 4), np.uint8)
+    with pytest.raises(InvalidValueError, match="4 blocks per row of 4 elements") as caught:
+        formats.identify(grid.reshape(-1), grid, (128, 4))
+    assert caught.value.hint is not None and "(M, K) = (128, 128)" in caught.value.hint
+
+
+def test_scales_that_are_not_contiguous_are_refused() -> None:
+    x = np.random.default_rng(0).standard_normal((508, 768)).astype(np.float32)
+    made = cute.copy(x, formats.fp8((1, 128)))
+    strided = np.asfortranarray(made.scales.reshape(508, 6))
+    with pytest.raises(
+        InvalidValueError, match="the scales are not contiguous, but mn_major is an order in memory"
+    ) as caught:
+        ScaledTensor(made.data, strided, formats.fp8((1, 128), scales="mn_major"))
+    assert caught.value.hint == "scales.T is contiguous, with the same memory"
+    right = ScaledTensor(made.data, strided.T, formats.fp8((1, 128), scales="mn_major"))
+    assert np.array_equal(right.dequantize(), made.dequantize())

@@ -386,3 +386,17 @@ def test_holders_are_refused() -> None:
 def test_an_alias_before_an_attribute(text: str) -> None:
     assert cute.parse(f"#linear = {text}") == cute.parse(text) == cute.parse(f"  #a1={text}")
     assert "T1 V0" in str(cute.draw.draw(cute.parse(f"#linear = {text}")))
+
+
+@pytest.mark.parametrize(
+    ("swizzle", "dtype"), [("128B", "float16"), ("64B", "float32"), ("32B", "uint8"), ("64B", "uint8")]
+)
+def test_a_tile_of_swizzled_bytes_is_the_layout_of_its_elements(swizzle: str, dtype: str) -> None:
+    tile = cute.tma.make_smem_layout("K", swizzle, dtype, (64, 64))
+    back = from_triton(to_triton(tile))
+    assert (cute.offsets(tile).reshape(64, 64) == cute.offsets(back).reshape(64, 64)).all()
+    if swizzle == "128B":
+        shared = parse_triton_encoding(
+            "#ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>"
+        )
+        assert to_triton(tile) == shared.linear((64, 64))
