@@ -22,12 +22,14 @@ from cute_py.draw.dispatch import draw
 from cute_py.draw.layouts import COLORS, Sizes, draw_compare, draw_layout
 from cute_py.draw.page import html_page
 from cute_py.draw.picture import Picture
+from cute_py.draw.shards import SHAPE, draw_format
 from cute_py.draw.shared_memory import draw_smem, draw_swizzle
 from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.draw.threads import draw_mma, draw_tv
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidValueError, unless_refused
 from cute_py.explanation.atoms import atom_of
+from cute_py.formats import Format, mxfp8, parse_format
 from cute_py.page.document import explorer_page
 from cute_py.page.interpreter import LICENCE, find_interpreter, interpreter_version
 from cute_py.terminal import print_picture, spinner
@@ -54,7 +56,8 @@ def register(p: argparse.ArgumentParser) -> None:
         "texts",
         nargs="*",
         metavar="TEXT",
-        help="the text that CuTe printed, or a descriptor in any form that `desc` takes",
+        help="the text that CuTe or Triton printed, a descriptor in any form that `desc` takes, or the name of a format "
+        "or of an order of scales (--tile is then the shape of the tensor)",
     )
     p.add_argument("--what", choices=WHATS, help="kind of picture; default: the one that fits the text")
     p.add_argument("--smem", help="layout of the tile in shared memory; TEXT is then the global layout")
@@ -183,6 +186,8 @@ def pictures_of(options: argparse.Namespace, texts: list[str], every: bool) -> l
         return [draw_mma(atom, operand=options.operand)]
     if atom is not None:
         return [draw(atom)]
+    if what is None and len(texts) == 1 and (form := _format_in(texts[0])):
+        return [draw_format(form, _tile(options) or SHAPE)]  # type: ignore[arg-type]
     things: list[Any] = [cute.parse(text) for text in texts]
     if what == "compare" or (what is None and len(things) > 1):
         return [draw_compare(*things, bits=as_dtype(options.dtype).bits)]
@@ -195,6 +200,16 @@ def _descriptor_in(text: str) -> bytes | None:
     if unless_refused(cute.parse, text) is not None:  # also a layout of a compiler, whose numbers could be words
         return None
     return unless_refused(map_of, text)
+
+
+def _format_in(text: str) -> Format | None:
+    """The format that a string names, as in `cute-py convert`, or MXFP8 with scales in the order that it names."""
+    form = unless_refused(parse_format, text)
+    return form or unless_refused(lambda name: mxfp8(scales=name), text) if _FORMAT.fullmatch(text) else None
+
+
+_FORMAT: Final = re.compile(r"(?:[a-z]\w*(?:\(.*\))?|[0-9]+(?:[_x][0-9]+)+)", re.DOTALL)
+"""Matches the name of a format or of an order of scales; a layout begins with a bracket or a number."""
 
 
 def _atom_in(text: str) -> MmaAtom | CopyAtom | None:

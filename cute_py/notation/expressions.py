@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from math import comb
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 Symbols: TypeAlias = "Mapping[str, sympy.Expr | int]"
 
+_UNDERSCORE: Final = re.compile(r"[0-9]_[0-9]")
 MAX_CHARACTERS: Final = 2000
 """Maximum number of characters of a symbolic expression."""
 MAX_EXPONENT: Final = 64
@@ -84,6 +86,8 @@ def read_expression(text: str, symbols: Symbols) -> Value:
     if len(text) > MAX_CHARACTERS:
         raise InvalidValueError(f"the expression has {len(text)} characters; must have at most {MAX_CHARACTERS}")
     shown = repr(text[:40])
+    if _UNDERSCORE.search(text):  # Python would read 32_4_4 as 3244
+        raise InvalidValueError(f"{shown} is not a number")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)  # Python reads `1if`, but warns

@@ -185,3 +185,16 @@ def test_a_triton_layout_is_not_read_as_a_tensor_map(capsys: pytest.CaptureFixtu
     assert main(["draw", BLOCKED, "--tile", "64x16"]) == 0
     third = [line for line in capsys.readouterr().out.splitlines() if line.startswith(" 3 |")]
     assert third[0].split("|")[1].split()[10:12] == ["T13", "V1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("32_4_4", "mxfp8() of 128 x 128"),
+        ("nvfp4(scales='8x4')", "nvfp4(scales='8x4') of 128 x 128"),
+        ("(4,8):(8,1)", "(4,8):(8,1)"),
+    ],
+)
+def test_formats_and_orders_of_scales_by_name(text: str, title: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["draw", text]) == 0
+    assert capsys.readouterr().out.startswith(title)

@@ -61,3 +61,9 @@ def test_a_combination_of_64_terms() -> None:
     assert cute.parse(terms) == sum((cute.E(i) for i in range(1, 64)), cute.E(0))
     with pytest.raises(ParseError, match="the linear combination has more than 64 terms"):
         cute.parse(f"{terms}+1@64")
+
+
+@pytest.mark.parametrize("text", ["32_4_4", "1_0", "(1_0,2):(1,10)"])
+def test_an_underscore_between_digits_is_no_number(text: str) -> None:
+    with pytest.raises(ParseError):
+        cute.parse(text)
