@@ -56,8 +56,8 @@ def register(p: argparse.ArgumentParser) -> None:
         "texts",
         nargs="*",
         metavar="TEXT",
-        help="the text that CuTe or Triton printed, a descriptor in any form that `desc` takes, or the name of a format "
-        "or of an order of scales (--tile is then the shape of the tensor)",
+        help="the text that CuTe or Triton printed, a descriptor in any form that `desc` takes, or the name of a "
+        "format or of an order of scales (--tile is then the shape of the tensor)",
     )
     p.add_argument("--what", choices=WHATS, help="kind of picture; default: the one that fits the text")
     p.add_argument("--smem", help="layout of the tile in shared memory; TEXT is then the global layout")
