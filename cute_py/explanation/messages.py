@@ -76,8 +76,7 @@ def _message(text: str, match: re.Match[str], row: Row, span: tuple[int, int]) -
     rule = BY_NAME.get(row.rule)
     source = "" if row.program else _SOURCES.get(_named(text), "")
     broken = Diagnostic(row.rule, text=row.says(match), source=rule.source if rule else source)
-    program = f"An error from {row.program}" if row.program else _program(text)
-    return Reading(program, *span, _context(text, match), (broken,), (change,) if change else ())
+    return Reading(_kind(text, row.program), *span, _context(text, match), (broken,), (change,) if change else ())
 
 
 _SOURCES: Final = {"Triton": "Triton, tensor descriptors", "CCCL": "libcu++, cuda::barrier"}
@@ -89,8 +88,8 @@ def _named(text: str) -> str:
     return "" if mark is None else mark.program
 
 
-def _program(text: str) -> str:
-    return f"An error from {_named(text) or 'a front end'}, about a tensor map or a copy"
+def _kind(text: str, program: str = "") -> str:
+    return f"An error from {program or _named(text) or 'a front end'}"
 
 
 def _context(text: str, match: re.Match[str]) -> list[str]:
@@ -115,7 +114,7 @@ _HAD: Final = re.compile(
     r"(?P<value>[0-9]{1,12})\b"
 )
 _GOT: Final = re.compile(
-    r"\b(?:got|found|given|received|but|is|was|actual\w{0,80})\b[^\d\[\n]{0,24}?(?P<value>[0-9]{1,12})\b"
+    r"\b(?:got|found|given|received|but|is|was|actual\w{0,80})\b[^\d\[\n]{0,24}?(?<!\w)(?P<value>[0-9]{1,12})\b"
 )
 
 
@@ -126,9 +125,11 @@ def _no_multiple(line: re.Match[str]) -> Reading | None:
     if demand is None or not int(demand["unit"]):
         return None
     before, unit = line[0][: demand.start()], int(demand["unit"])
-    had, got = some(_HAD.finditer(before))[-1:], _GOT.search(line[0], demand.end())
+    had = some(_HAD.finditer(before))[-1:]
     named = some(re.finditer(r"(\w{1,80}) (?:must|should|needs?|has to|to be|is)\b", before))[-1:]
     name = demand["name"] or next((m["name"] for m in had), "") or next((m[1] for m in named), "") or "the size"
+    after = [m for m in some(_HAD.finditer(line[0], demand.end())) if m["name"] == name]
+    got = after[0] if after else _GOT.search(line[0], demand.end())
     value = int(got["value"] if got else had[0]["value"] if had else 0)
     if value % unit == 0:
         return None
@@ -149,7 +150,7 @@ def read_demands(text: str) -> Iterator[Reading]:
             rule = BY_NAME.get(demand.rule)
             broken = Diagnostic(demand.rule, text=demand.text, source=rule.source if rule else "")
             said = (f"message: {line[0].strip()[:300]}",)
-            yield Reading(_program(text), line.start(), line.end(), said, (broken,))
+            yield Reading(_kind(text), line.start(), line.end(), said, (broken,))
         elif (reading := _no_multiple(line)) is not None:
             yield reading
 

@@ -257,6 +257,14 @@ SHORT = (
     ("text", "wrong", "change"),
     [
         (
+            CONFIGURATION.format("Float", "256", "1", "500", "1"),
+            [
+                "scale_a has the shape (256,); RowWise needs (256, 1)",
+                "scale_b has the shape (500,); RowWise needs (1, 500)",
+            ],
+            ["scale_a.view(256, 1)", "scale_b.view(1, 500)"],
+        ),
+        (
             CONFIGURATION.format("Float8_e8m0fnu", "256, 32", "32, 1", "500, 32", "32, 1"),
             ["scale_b has 16000 elements; BlockWise 1x32 needs 16384: 384 are missing"],
             ["scale_b: cute.copy(scaled, formats.mxfp8()).scales has 16384 elements"],

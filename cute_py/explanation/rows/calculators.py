@@ -114,6 +114,14 @@ def padded_row(n: Numbers) -> Offer | None:
     return Offer(f"pad the row to {padded} elements", _where(padded > n[3] and padded % n[1] == 0))
 
 
+def padded_matrix(n: Numbers) -> Offer | None:
+    """Offer a matrix padded to multiples of the unit in both modes. `n`: (matrix, rows, columns, unit)."""
+    if not n[3]:
+        return None
+    rows, columns = _up(n[1], n[3]), _up(n[2], n[3])
+    return Offer(f"pad the matrix to {rows} x {columns} elements", _where((rows, columns) != (n[1], n[2])))
+
+
 # ---- shared memory and targets --------------------------------------------------------------------------------------
 
 
@@ -278,6 +286,7 @@ CALCULATORS: Final[dict[str, Callable[[Numbers], Offer | None]]] = {
         box_part,
         padded_stride,
         padded_row,
+        padded_matrix,
         smaller_block,
         fewer_staged_bytes,
         fewer_stages,

@@ -82,6 +82,12 @@ class Recipe:
         elif not self.lies_right(got):
             yield f"{name} has the strides {got.strides}; {self.name} needs it {self.layout}"
 
+    def other_counts(self, got: dict[str, ScaleOrMatrix]) -> int:
+        """How many tensors of scales have another number of elements than the recipe. A shape alone can be changed
+        with `view`, so such a recipe is nearer."""
+        wanted = self.counts | {name: prod(shape) for name, shape in self.shapes.items()}
+        return sum(prod(got[name].shape) != count for name, count in wanted.items())
+
     def lies_right(self, got: ScaleOrMatrix) -> bool:
         """Whether the strides of a tensor match the recipe's layout. A mode of extent 1 may have any stride."""
         if got.strides is None or not self.layout:
@@ -139,7 +145,7 @@ def _judged(recipes: list[Recipe], got: dict[str, ScaleOrMatrix], span: tuple[in
         wanted = "; ".join(f"{one.name}: data {one.data}, scales {one.scales}" for one in recipes)
         wrong = Diagnostic("scale_types", text=f"no recipe has these types: {types}", source=_SOURCE)
         return Reading(kind, *span, [f"recipes: {wanted}"], [wrong])
-    chosen = min(fitting, key=lambda one: len(_broken(one, got)))
+    chosen = min(fitting, key=lambda one: (len(_broken(one, got)), one.other_counts(got)))
     if _broken(chosen, got) and (blocks := _blocks(recipes, got)):
         listed = f"the message lists {'; '.join(one.name for one in recipes)}, and no recipe for such blocks"
         wrong = Diagnostic("scale_configuration", text=f"the scales belong to {blocks}; {listed}", source=_SOURCE)
@@ -199,6 +205,10 @@ def _candidates(recipe: Recipe, got: dict[str, ScaleOrMatrix]) -> Iterator[tuple
                 f"formats.ScaledTensor(data, {name}, formats.{form.with_(scales='linear')!r})"
             )
             yield text, partial(_if, form, int(form.scale_size(rows, columns)) == want)
+        shape = recipe.shapes.get(name)
+        if shape is not None and len(one.shape) == 1 and one.strides in ((1,), None) and prod(shape) == one.shape[0]:
+            viewed = replace(one, shape=shape, strides=row_major(shape))
+            yield f"{name}.view{shape}", partial(_if, viewed, not any(recipe.refuses(name, viewed)))
         turned = replace(one, shape=one.shape[::-1], strides=one.strides and one.strides[::-1])
         if turned.shape != one.shape and recipe.shapes.get(name) == turned.shape:
             yield f"{name}.t(), with the shape {turned.shape}", partial(_if, turned, recipe.lies_right(turned))
