@@ -16,6 +16,7 @@ from cute_py.atom.smem_descriptor import UNIT_BYTES
 from cute_py.copies.boxes import Tuning
 from cute_py.copies.operands import Operand, OperandSide, paired, side
 from cute_py.copies.plan import box_launches, plan_pairing, thread_launches
+from cute_py.copies.scaled.host import computes
 from cute_py.copies.scaled.operands import matrix, memory_view, scaled_work
 from cute_py.copies.scaled.plan import kind_of, plan_largest
 from cute_py.dtypes import DTypeLike
@@ -110,17 +111,6 @@ def emulated_largest_magnitude(source: Any) -> float:
     return float(record[:4].view(np.float32)[0])
 
 
-def run_scaled(source: Any, destination: Any, *, schedule: str | int = "both", **options: Any) -> PtxRun:
-    """Copy host memory with a format, a cast or an index by emulating the GPU kernels.
-
-    Args:
-        source, destination: an array or a `ScaledTensor`; several outputs are a tuple. options: as in `copy`.
-    Raises:
-        MissingPackageError: there is no compiler of CUDA C++. InvalidValueError: the device does not support the copy.
-    """
-    return run_launches(scaled_launches(source, destination, **options), schedule=schedule)
-
-
 def _by_boxes(plan: Any, both: tuple[_Memory, _Memory], memory: dict[str, Extended]) -> MachineLaunch:
     values: dict[str, Any] = {
         "tail_source": both[0].at(plan.tail[0]) if plan.tail[2] else None,
@@ -151,17 +141,27 @@ def _by_threads(launch: Any, a: OperandSide, b: OperandSide, memory: dict[str, E
 
 
 def run_on_machine(
-    source: Operand,
-    destination: Operand,
+    source: Any,
+    destination: Any,
     *,
     tuning: Tuning | None = None,
     dtype: DTypeLike | None = None,
     schedule: str | int = "both",
+    **options: Any,
 ) -> PtxRun | None:
-    """Copy between host arrays by emulating the GPU kernels; return None for a copy without elements.
+    """Copy between host memory by emulating the GPU kernels; return None for a copy without elements.
 
+    Args:
+        source, destination: an array, or a `ScaledTensor` for a copy that computes; several outputs are a tuple.
+        tuning, dtype: as in `prepare_copy`, for copies between layouts. schedule: as in `run_ptx`.
+        options: rows, into_rows, pages, fill and cast, as in `copy`.
     Raises:
-        MissingPackageError: there is no compiler of CUDA C++. For other errors, see `prepare_copy`.
+        MissingPackageError: there is no compiler of CUDA C++. InvalidValueError: the device does not support the copy.
+            For other errors, see `prepare_copy`.
     """
-    launches: Sequence[MachineLaunch] = machine_launches(source, destination, tuning=tuning, dtype=dtype)
+    launches: Sequence[MachineLaunch]
+    if computes(source, destination, options):
+        launches = scaled_launches(source, destination, **options)
+    else:
+        launches = machine_launches(source, destination, tuning=tuning, dtype=dtype)
     return run_launches(launches, schedule=schedule) if launches else None

@@ -226,7 +226,7 @@ def plan_copy(
         dtype: an element type of 4 bits, or of 1, 2, 4, 8 or 16 bytes; with a format, the element type of the other
             side.
         alignment: the alignment in bytes of offset 0 of (source, destination); powers of two.
-        arch: the target architecture; architectures before sm_90 have no tensor maps.
+        arch: the target architecture. Architectures before sm_90 have no tensor maps, and no copies that compute.
         nibbles: for 4-bit elements, the half of a byte that holds the first of its two elements, for (source,
             destination): 'low' (as in CUDA) or 'high'.
         cast_to: the element type of the destination, if it differs. rows, into_rows: the length of an index that
@@ -250,7 +250,10 @@ def plan_copy(
     """
     parts = destination_layout if isinstance(destination_layout, tuple) else (destination_layout,)
     computed = any(isinstance(one, Format) for one in (source_layout, *parts))
+    known = architecture(expect(arch, str, "arch"))
     if computed or any(one is not None for one in (cast_to, rows, into_rows)):
+        if not Targets.FROM_90.has(known):
+            raise InvalidValueError(f"arch = {arch}; the kernels of a copy that computes need {Targets.FROM_90.value}")
         return _computing(source_layout, destination_layout, dtype, cast_to, rows, into_rows)
     if isinstance(source_layout, Format) or isinstance(destination_layout, (Format, tuple)):
         raise InvalidTypeError(f"the destination must be a Layout or a Format, got {given(destination_layout)}")
@@ -258,7 +261,6 @@ def plan_copy(
     pair = expect_integers(alignment, "alignment", 1, count=2, unit="bytes")
     if any(a & (a - 1) for a in pair):
         raise InvalidValueError(f"alignment = {alignment}; must be powers of two")
-    known = architecture(expect(arch, str, "arch"))
     return plan_pairing(pair_elements(source_layout, destination_layout, kind, nibbles), (pair[0], pair[1]), known)
 
 

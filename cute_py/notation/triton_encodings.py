@@ -533,8 +533,9 @@ class NvmmaSharedEncoding(_Encoding):
                 f"shared memory with the {span}B swizzle of TMA and wgmma, {name}; align to {8 * span} bytes",
                 f"a row of the atom has {span * 8 // bits} elements of {bits} bits; 8 rows are an atom",
             ]
-        turned = "transposed: the other dimension is contiguous (MN-major)"
-        return [*lines, turned if self.transposed else "not transposed (K-major)"]
+        turned = "transposed: the first dimension is contiguous, so A (M, K) is MN-major and B (K, N) is K-major"
+        straight = "not transposed: the last dimension is contiguous, so A (M, K) is K-major and B (K, N) is MN-major"
+        return [*lines, turned if self.transposed else straight]
 
     def _box(self, shape: list[int]) -> list[int]:
         """Return the box of a TMA instruction: the swizzle's width in the contiguous dimension, else at most 256."""

@@ -11,15 +11,21 @@ import pytest
 
 import cute_py as cute
 from cute_py import formats
-from cute_py.copies.machine_copy import emulated_largest_magnitude, run_scaled, scaled_launches
+from cute_py.copies.machine_copy import emulated_largest_magnitude, run_on_machine, scaled_launches
 from cute_py.copies.scaled import operands as scaled_operands
 from cute_py.formats import Format
 from cute_py.formats.scale_rules import tensor_scale
 from cute_py.machine.cuda_source import compiler_available
-from cute_py.machine.run import run_launches
+from cute_py.machine.run import PtxRun, run_launches
 from tests.contract.scaled_cases import BF16, CASES, numbers, same, unset
 
 pytestmark = pytest.mark.skipif(not compiler_available(), reason="no compiler of CUDA C++ (nvcc, or nvidia-cuda-nvrtc)")
+
+
+def run_scaled(source: Any, destination: Any, **options: Any) -> PtxRun:
+    run = run_on_machine(source, destination, **options)
+    assert run is not None
+    return run
 
 
 SLOW = pytest.mark.slow

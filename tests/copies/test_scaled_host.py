@@ -269,9 +269,9 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
     x, form = numbers((40, 96)), formats.mxfp8()
     scaled, target = cute.copy(x, form), unset(form, (40, 96))
     other, nv = np.zeros((40, 96), np.float16), cute.copy(x, formats.nvfp4())
-    strided = ScaledTensor(
-        target.data, np.zeros((target.scales.size, 2), target.scales.dtype)[:, 0], form, None, (40, 96)
-    )
+    plain = unset(form.with_(scales="linear"), (40, 96))
+    gaps = np.zeros((*plain.scales.shape, 2), plain.scales.dtype)[..., 0]
+    strided = ScaledTensor(plain.data, gaps, plain.format, None, (40, 96))
     shared = np.zeros(128 * 128, np.uint8)
     alias = unset(form, (40, 96))
     own = ScaledTensor(

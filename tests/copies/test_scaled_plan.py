@@ -175,3 +175,11 @@ def test_digits_are_joined_only_where_they_follow_each_other(
     layout: Layout, digits: tuple[tuple[int, int], ...]
 ) -> None:
     assert digits_of(layout) == digits
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_89"])
+def test_copies_that_compute_need_sm_90(arch: str) -> None:
+    layout = Layout((64, 128), (128, 1))
+    with pytest.raises(InvalidValueError, match="sm_90 or newer"):
+        cute.plan_copy(layout, formats.mxfp8(), "bfloat16", arch=arch)
+    assert cute.plan_copy(layout, formats.mxfp8(), "bfloat16", arch="sm_100a").kernel == "rows"

@@ -676,7 +676,10 @@ def test_encodings_of_memory_for_wgmma() -> None:
     assert refusal(NvmmaSharedEncoding, 128, False, 16, cga_layout=((3, 0),)) == (
         "the entries of cga_layout must be 0, or powers of two up to 8"
     )
-    turned = {False: "not transposed (K-major)", True: "transposed: the other dimension is contiguous (MN-major)"}
+    turned = {
+        False: "not transposed: the last dimension is contiguous, so A (M, K) is K-major and B (K, N) is MN-major",
+        True: "transposed: the first dimension is contiguous, so A (M, K) is MN-major and B (K, N) is K-major",
+    }
     for transposed, line in turned.items():
         for element in (8, 16, 32, 64):
             plain = NvmmaSharedEncoding(0, transposed, element)
