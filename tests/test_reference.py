@@ -28,6 +28,7 @@ WITHOUT_EXAMPLE = {
     "cute.tma.PreparedGemm": "arrays on a GPU",
     "cute.tma.kernel_texts": "a kernel that a GPU has loaded",
     "cute.tma.measure_copy": "a copy that runs on a GPU",
+    "cute.tma.run_on_machine": "a compiler of CUDA C++",
     "cute.tma.tuned_copy": "arrays on a GPU",
     "cute.watch.build_injector": "CUPTI and a C compiler",
     "cute.watch.watch": "CUPTI and a program that uses CUDA",

@@ -16,6 +16,7 @@ from cute_py.deprecations import no_such_name
 
 if TYPE_CHECKING:
     from cute_py.copies.device_copy import copy_array
+    from cute_py.copies.machine_copy import run_on_machine
     from cute_py.copies.prepared import prepare_copy
     from cute_py.copies.prepared_copy import PreparedCopy
     from cute_py.copies.report import CopyReport, kernel_texts, measure_copy
@@ -35,6 +36,7 @@ __all__ = [
     "kernel_texts",
     "measure_copy",
     "prepare_copy",
+    "run_on_machine",
     "tuned_copy",
 ]
 
@@ -43,6 +45,7 @@ _ON_FIRST_USE = {
     "PreparedCopy": "prepared_copy",
     "prepare_copy": "prepared",
     "copy_array": "device_copy",
+    "run_on_machine": "machine_copy",
     "tuned_copy": "tune",
 }
 """Public name -> its module in this package."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -107,6 +107,11 @@ class Code:
         self._lay_out()
         self.blocks: list[Stretch | None] = [None] * (len(self.instructions) + 1)
         self.start = self.entry_of[kernel.name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state without the functions that run instructions: a copy describes a run, and does not run again."""
+        blocks = [one and replace(one, runs=[], control=None, observed=None) for one in self.blocks]
+        return {**self.__dict__, "specials": {}, "blocks": blocks}
 
     @functools.cached_property
     def sources(self) -> dict[int, str]:

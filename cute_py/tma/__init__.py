@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _TABLE: Final = {
     "cute_py.copies": """
         CopyReport CopyResult PreparedCopy TileComparison TileResult compare_tile copy copy_array execute
-        first_difference kernel_texts measure_copy prepare_copy tuned_copy
+        first_difference kernel_texts measure_copy prepare_copy run_on_machine tuned_copy
     """,
     "cute_py.errors": """
         EmissionError GBasisError RaceError TmaBuildError TmaError TmaLimitError TmaTrap TmaVerifyError

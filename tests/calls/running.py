@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cute_py.machine.cuda_source import compiler_available
 from tests.calls.call import add, calls_of, method, methods_of, operation
 from tests.calls.instances import INSTANCES
 from tests.calls.text import Maker
@@ -397,6 +398,13 @@ add("tma.open_device", "None", device=True, weight=0.3)
 add("tma.prepare_copy", *ARRAYS, named={"hints": "True", "tuning": "None", "device": "None"}, device=True)
 add("prepare_copy", *ARRAYS, named={"hints": "True", "tuning": "None", "device": "None"}, device=True)
 add("tma.tuned_copy", *ARRAYS, named={"hints": "True", "rounds": "3", "device": "None"}, device=True)
+add(
+    "tma.run_on_machine",
+    *ARRAYS,
+    named={"tuning": "None", "dtype": "None", "schedule": "'eager'"},
+    device=not compiler_available(),
+    weight=0.1,
+)
 add("tma.copy_array", *ARRAYS, named={"stream": "None", "hints": "True"}, device=True)
 add("tma.measure_copy", "None", named={"rounds": "3", "launches": "2", "stream": "None"}, device=True)
 add("tma.kernel_texts", "None", device=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,15 @@ def test_a_column_of_a_tile_has_the_bank_conflicts_of_its_pitch(pitch: int, conf
     for name in ("st.shared.u32", "ld.shared.u32"):
         assert (found[name].wavefronts, found[name].bank_conflicts) == (conflicts + 1, conflicts)
     assert found["mov.u32"].bank_conflicts == 0
+
+
+def test_a_pickled_run_describes_the_same_run() -> None:
+    text = HEAD + COLUMN.replace("PITCH", "4").replace("STEP", "4")
+    found = cute.run_ptx(text, args=[np.zeros(1024, np.uint32)])
+    again = pickle.loads(pickle.dumps(found))
+    assert again == found
+    for report in (lambda one: one.explain(), lambda one: one.trace(3), lambda one: str(one.timeline())):
+        assert report(again) == report(found)
 
 
 @pytest.mark.parametrize(("step", "expected"), [(4, 4), (8, 8), (32, 32), (128, 32)])
