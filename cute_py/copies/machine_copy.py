@@ -12,6 +12,7 @@ import ctypes
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from cute_py.argument_checks import expect
 from cute_py.atom.smem_descriptor import UNIT_BYTES
 from cute_py.copies.boxes import Tuning
 from cute_py.copies.operands import Operand, OperandSide, paired, side
@@ -71,6 +72,8 @@ def machine_launches(
     Args:
         source, destination, dtype: as in `prepare_copy`. tuning: the form and the tiles of kernels with tensor maps.
     """
+    if tuning is not None:
+        expect(tuning, Tuning, "tuning")
     a, b = side(source, "source", dtype), side(destination, "destination", dtype)
     plan = plan_pairing(paired(a, b), (a.alignment, b.alignment))
     refinement = plan.refinement

@@ -19,7 +19,7 @@ from cute_py.copies.machine_copy import machine_launches, run_on_machine
 from cute_py.copies.operands import paired, side
 from cute_py.copies.plan import box_launches, plan_pairing
 from cute_py.copies.prepared import PreparedCopy
-from cute_py.errors import InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.gpu.kernels.device_barrier import device_barrier
 from cute_py.gpu.kernels.edges import copy_edges
 from cute_py.gpu.kernels.listed import copy_listed
@@ -208,3 +208,9 @@ def test_a_gemm(m: int, n: int, k: int, groups: int, multicast: int, schedule: s
     assert run.ok, run.explain()
     expected = (left.astype(np.float32) @ right.astype(np.float32).T).astype(ml_dtypes.bfloat16)
     assert np.array_equal(product.view(np.uint16), expected.view(np.uint16))
+
+
+def test_a_tuning_of_another_type_is_refused() -> None:
+    x = numbers((64, 64), np.uint8)
+    with pytest.raises(InvalidTypeError, match="tuning"):
+        run_on_machine(x, np.zeros_like(x), tuning=[64])  # type: ignore[arg-type]
