@@ -195,6 +195,46 @@ def independent(candidates: Iterable[int], besides: Iterable[int] = ()) -> tuple
     return tuple(found)
 
 
+def eliminated(pairs: Iterable[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[int]]:
+    """Reduce each (vector, label) by the earlier rows; return the nonzero rows, and the labels of vectors that become
+    0."""
+    rows: list[tuple[int, int]] = []
+    vanished = []
+    for vector, label in pairs:
+        for value, held in rows:
+            if vector ^ value < vector:
+                vector, label = vector ^ value, label ^ held
+        if vector:
+            rows.append((vector, label))
+        else:
+            vanished.append(label)
+    return rows, vanished
+
+
+def coefficients(vector: int, basis: Sequence[int]) -> int | None:
+    """Return bits c with `combined(basis, c) == vector`; None if the vector is outside the span of the basis. Vectors
+    of the basis that depend on earlier ones get the bit 0.
+
+    >>> coefficients(6, (4, 1, 2)), coefficients(8, (4, 1, 2))
+    (5, None)
+    """
+    rows, _ = eliminated((b, 1 << k) for k, b in enumerate(basis))
+    found = 0
+    for value, tag in sorted(rows, reverse=True):
+        if vector ^ value < vector:
+            vector, found = vector ^ value, found ^ tag
+    return None if vector else found
+
+
+def kernel(basis: Sequence[int], images: Sequence[int]) -> tuple[int, ...]:
+    """Return a basis of the kernel of a linear map, which is given by the images of a basis.
+
+    >>> kernel((1, 2, 4), (3, 3, 1))
+    (3,)
+    """
+    return tuple(eliminated(zip(images, basis, strict=True))[1])
+
+
 def linear(layout: Layout | ComposedLayout) -> LinearLayout:
     """Return the F2 view of a layout, or of a swizzled layout, with known power-of-two sizes.
 

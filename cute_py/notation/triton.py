@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
@@ -36,7 +36,7 @@ from cute_py.layout.arguments import Shape
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout
-from cute_py.layout.linear import LinearLayout, independent, linear
+from cute_py.layout.linear import LinearLayout, coefficients, independent, kernel, linear
 from cute_py.layout.recast import memory_layout
 from cute_py.layout.trees import modes
 
@@ -164,17 +164,11 @@ class TritonLayout:
         for index, (name, extent) in zip(coordinate, self.out_dims, strict=True):
             left |= expect_integer(index, name, 0, extent - 1) << shift
             shift += _bits(extent)
-        pivots: list[tuple[int, int]] = []  # a vector, and the columns whose sum it is
-        free: list[int] = []
-        for number, column in enumerate(self._columns(*self.sizes)):
-            vector, chosen = _reduced(column, 1 << number, pivots)
-            if vector:
-                pivots.append((vector, chosen))
-            else:
-                free.append(chosen)
-        rest, chosen = _reduced(left, 0, pivots)
-        if rest:
+        columns = self._columns(*self.sizes)
+        chosen = coefficients(left, columns)
+        if chosen is None:
             return ()
+        free = kernel([1 << k for k in range(len(columns))], columns)
         if len(free) > _MOST_FREE:
             raise InvalidValueError(f"2**{len(free)} places have the element; must be at most 2**{_MOST_FREE}")
         places = [chosen]
@@ -370,14 +364,6 @@ def to_triton(layout: Layout | ComposedLayout, tile: Shape | None = None, *, lan
 
 def _failure(text: str, expected: str, position: int = 0) -> ParseError:
     return ParseError(f"at position {position}: {expected}", {"text": shortened(text, 80)}, position=position)
-
-
-def _reduced(vector: int, chosen: int, pivots: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Add the vectors of `pivots` that reduce a vector, each with another highest bit; also add their columns."""
-    for pivot, columns in pivots:
-        if vector >> pivot.bit_length() - 1 & 1:
-            vector, chosen = vector ^ pivot, chosen ^ columns
-    return vector, chosen
 
 
 def is_linear(text: str) -> bool:

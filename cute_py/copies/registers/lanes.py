@@ -19,44 +19,13 @@ the whole space. Then s[i] ^ d[i] and c span a common complement.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cute_py.layout.linear import combined, independent
+from cute_py.layout.linear import coefficients, combined, eliminated, independent, kernel
 from cute_py.targets import WARP
 
 Vectors = tuple[int, ...]
-
-
-def _eliminated(pairs: Iterable[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[int]]:
-    """Reduce each (vector, label) by the earlier rows; return the nonzero rows, and the labels of vectors that become
-    0."""
-    rows: list[tuple[int, int]] = []
-    vanished = []
-    for vector, label in pairs:
-        for value, held in rows:
-            if vector ^ value < vector:
-                vector, label = vector ^ value, label ^ held
-        if vector:
-            rows.append((vector, label))
-        else:
-            vanished.append(label)
-    return rows, vanished
-
-
-def coefficients(vector: int, basis: Sequence[int]) -> int | None:
-    """Return bits c with `combined(basis, c) == vector` for an independent basis; None if the vector is outside its
-    span.
-
-    >>> coefficients(6, (4, 1, 2)), coefficients(8, (4, 1, 2))
-    (5, None)
-    """
-    rows, _ = _eliminated((b, 1 << k) for k, b in enumerate(basis))
-    found = 0
-    for value, tag in sorted(rows, reverse=True):
-        if vector ^ value < vector:
-            vector, found = vector ^ value, found ^ tag
-    return None if vector else found
 
 
 def intersection(a: Sequence[int], b: Sequence[int]) -> Vectors:
@@ -65,17 +34,8 @@ def intersection(a: Sequence[int], b: Sequence[int]) -> Vectors:
     >>> intersection((1, 2), (3, 4))
     (3,)
     """
-    _, own = _eliminated((*((x, x) for x in a), *((x, 0) for x in b)))  # each label is the component in a
+    _, own = eliminated((*((x, x) for x in a), *((x, 0) for x in b)))  # each label is the component in a
     return independent(own)
-
-
-def kernel(basis: Sequence[int], images: Sequence[int]) -> Vectors:
-    """Return a basis of the kernel of a linear map, which is given by the images of a basis.
-
-    >>> kernel((1, 2, 4), (3, 3, 1))
-    (3,)
-    """
-    return tuple(_eliminated(zip(images, basis, strict=True))[1])
 
 
 def common_complement(space: Sequence[int], a: Sequence[int], b: Sequence[int]) -> Vectors:
