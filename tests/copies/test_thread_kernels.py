@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -42,6 +43,34 @@ LARGE = 1 << 40, 1
 """Of `tile.QUICK`: tiles as copies have them that no cache holds."""
 
 
+@pytest.fixture
+def vectors(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Without the rule that small copies take single elements."""
+    monkeypatch.setattr(plan_module, "FEW", 0)
+    _planned.cache_clear()
+    yield
+    _planned.cache_clear()
+
+
+@pytest.fixture
+def pitched(vectors: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pitches are compiled into the kernels, as for large copies."""
+    monkeypatch.setattr(tile_module, "FOLDED", 0)
+
+
+@pytest.fixture
+def large(vectors: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles as large copies have them."""
+    monkeypatch.setattr(tile_shape_module, "BLOCKS", 1)
+    monkeypatch.setattr(tile_shape_module, "QUICK", LARGE)
+
+
+@pytest.fixture
+def by_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without tensor maps."""
+    monkeypatch.setattr(plan_module, "_boxes", lambda *_: None)
+
+
 def carried_out(pair: Pair) -> CopyPlan:
     """Plan a pair and let the interpreter copy it."""
     plan = cute.plan_copy(pair.source, pair.destination, DTYPES[pair.element], alignment=pair.alignment())
@@ -70,16 +99,10 @@ def test_random_pairs_arrive(begin: int) -> None:
 
 
 @pytest.mark.parametrize("begin", one_in(12, range(1000, 1240, 20)))
-def test_random_pairs_arrive_in_vectors(begin: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the rule that small copies take single elements."""
-    monkeypatch.setattr(plan_module, "FEW", 0)
-    monkeypatch.setattr(tile_module, "FOLDED", 0)
-    _planned.cache_clear()
-    try:
-        for seed in range(begin, begin + 20):
-            carried_out(random_pair(seed))
-    finally:
-        _planned.cache_clear()
+@pytest.mark.usefixtures("pitched")
+def test_random_pairs_arrive_in_vectors(begin: int) -> None:
+    for seed in range(begin, begin + 20):
+        carried_out(random_pair(seed))
 
 
 def permuted(shape: tuple[int, ...], order: tuple[int, ...], element: int, shifts: tuple[int, int] = (0, 0)) -> Pair:
@@ -122,17 +145,14 @@ def test_permutations_arrive(
 
 
 @pytest.mark.parametrize("begin", one_in(3, range(0, 60, 10)))
-def test_odd_sizes_arrive_at_any_address(begin: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_module, "FEW", 0)
-    monkeypatch.setattr(tile_module, "FOLDED", 0)
-    _planned.cache_clear()
+@pytest.mark.usefixtures("pitched")
+def test_odd_sizes_arrive_at_any_address(begin: int) -> None:
     for seed in range(begin, begin + 10):
         dice = random.Random(seed)
         element, rank = dice.choice((1, 1, 2)), dice.randint(1, 4)
         shape = tuple(dice.randint(1, (70000, 300, 48, 17)[rank - 1]) for _ in range(rank))
         shifts = dice.randrange(0, 16, element), dice.randrange(0, 16, element)
         carried_out(permuted(shape, tuple(dice.sample(range(rank), rank)), element, shifts))
-    _planned.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -153,24 +173,14 @@ def test_odd_sizes_arrive_at_any_address(begin: int, monkeypatch: pytest.MonkeyP
         ],
     ),
 )
-def test_blocks_of_columns_and_skewed_rows_arrive(
-    shape: tuple[int, int], element: int, fact: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Tiles as large copies have them."""
-    monkeypatch.setattr(plan_module, "FEW", 0)
-    monkeypatch.setattr(tile_module, "FOLDED", 0)
-    monkeypatch.setattr(tile_shape_module, "BLOCKS", 1)
-    monkeypatch.setattr(tile_shape_module, "QUICK", LARGE)
-    monkeypatch.setattr(plan_module, "_boxes", lambda *_: None)
-    _planned.cache_clear()
-    try:
-        plan = carried_out(permuted(shape, (1, 0), element))
-        assert plan.kernel == "tile"
-        assert int(str(thread_launches(plan)[0].kernel.facts[fact])) > 1
-    finally:
-        _planned.cache_clear()
+@pytest.mark.usefixtures("pitched", "large", "by_threads")
+def test_blocks_of_columns_and_skewed_rows_arrive(shape: tuple[int, int], element: int, fact: str) -> None:
+    plan = carried_out(permuted(shape, (1, 0), element))
+    assert plan.kernel == "tile"
+    assert int(str(thread_launches(plan)[0].kernel.facts[fact])) > 1
 
 
+@pytest.mark.usefixtures("pitched", "large", "by_threads")
 @pytest.mark.parametrize("seed", one_in(4, range(24)))
 def test_tiles_with_other_extents_arrive(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles of large copies whose extents are those of `OTHER_LINES`, also where they cost more than the usual ones."""
@@ -178,21 +188,12 @@ def test_tiles_with_other_extents_arrive(seed: int, monkeypatch: pytest.MonkeyPa
     rank, element = dice.randint(2, 4), dice.choice((1, 1, 2, 4))
     shape = tuple(dice.randint(2, (0, 0, 300, 60, 24)[rank]) for _ in range(rank))
     order = tuple(dice.sample(range(rank), rank))
-    monkeypatch.setattr(plan_module, "FEW", 0)
-    monkeypatch.setattr(tile_module, "FOLDED", 0)
     monkeypatch.setattr(tile_module, "STREAMED", 0)
     monkeypatch.setattr(tile_module, "GAIN", 1e9)
-    monkeypatch.setattr(tile_shape_module, "BLOCKS", 1)
-    monkeypatch.setattr(tile_shape_module, "QUICK", LARGE)
-    monkeypatch.setattr(plan_module, "_boxes", lambda *_: None)
-    _planned.cache_clear()
-    try:
-        for lines in tile_shape_module.OTHER_LINES:
-            with monkeypatch.context() as patch:
-                patch.setattr(tile_shape_module, "OTHER_LINES", (lines,))
-                carried_out(permuted(shape, order, element))
-            _planned.cache_clear()
-    finally:
+    for lines in tile_shape_module.OTHER_LINES:
+        with monkeypatch.context() as patch:
+            patch.setattr(tile_shape_module, "OTHER_LINES", (lines,))
+            carried_out(permuted(shape, order, element))
         _planned.cache_clear()
 
 
@@ -207,33 +208,21 @@ def test_tiles_with_other_extents_arrive(seed: int, monkeypatch: pytest.MonkeyPa
         ((648, 684), 1, False, True),  # 512 threads
     ],
 )
+@pytest.mark.usefixtures("large")
 def test_rows_in_steps_are_looked_up_where_that_is_faster(
-    shape: tuple[int, int], element: int, affine: bool, steady: bool, monkeypatch: pytest.MonkeyPatch
+    shape: tuple[int, int], element: int, affine: bool, steady: bool
 ) -> None:
-    monkeypatch.setattr(plan_module, "FEW", 0)
-    monkeypatch.setattr(tile_shape_module, "BLOCKS", 1)
-    monkeypatch.setattr(tile_shape_module, "QUICK", LARGE)
-    _planned.cache_clear()
-    try:
-        tile = carried_out(permuted(shape, (1, 0), element)).threads_tile
-        assert tile is not None and tile.shape.in_steps
-        assert (tile.affine, tile.steady) == (affine, steady)
-    finally:
-        _planned.cache_clear()
+    tile = carried_out(permuted(shape, (1, 0), element)).threads_tile
+    assert tile is not None and tile.shape.in_steps
+    assert (tile.affine, tile.steady) == (affine, steady)
 
 
 @pytest.mark.parametrize(("element", "filled"), [(1, 8192), (2, 4096), (4, 4096), (8, 4096), (16, 8192)])
-def test_tiles_of_whole_words_are_halved(element: int, filled: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_module, "FEW", 0)
-    monkeypatch.setattr(tile_shape_module, "BLOCKS", 1)
-    monkeypatch.setattr(tile_shape_module, "QUICK", LARGE)
-    _planned.cache_clear()
-    try:
-        tile = carried_out(permuted((4096, 4), (1, 0), element)).threads_tile
-        assert tile is not None
-        assert tile.shape.elements * element == filled
-    finally:
-        _planned.cache_clear()
+@pytest.mark.usefixtures("large")
+def test_tiles_of_whole_words_are_halved(element: int, filled: int) -> None:
+    tile = carried_out(permuted((4096, 4), (1, 0), element)).threads_tile
+    assert tile is not None
+    assert tile.shape.elements * element == filled
 
 
 @pytest.mark.parametrize(
@@ -261,17 +250,13 @@ def test_tiles_that_share_sectors_have_long_rows(shape: tuple[int, ...], axes: t
         (Layout((3840, 2), (0, 3848)), Layout((10, 384, 2), (1, -20, 10)), 1),
     ],
 )
-def test_places_whose_ends_do_not_tell_what_lies_between(
-    source: Layout, destination: Layout, element: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("vectors")
+def test_places_whose_ends_do_not_tell_what_lies_between(source: Layout, destination: Layout, element: int) -> None:
     """A vector's first and last place may be as far apart as evenly spaced ones are, and those between be others."""
-    monkeypatch.setattr(plan_module, "FEW", 0)
-    _planned.cache_clear()
     told = set()
     for shift in range(0, 64, element):
         plan = carried_out(Pair(source, destination, element, int(cute.size(source)), (element, shift)))
         told.add(plan.threads_tile is not None and plan.threads_tile.run_size > 0)
-    _planned.cache_clear()
     assert True in told
 
 
