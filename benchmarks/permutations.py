@@ -73,9 +73,9 @@ def percent(bench: Bench, one: Permutation) -> float:
     return 100 * bench.time([partial(out.copy_, flat) for out in outs], ROUNDS) / ours
 
 
-def mean(found: list[float]) -> float:
-    """The geometric mean."""
-    return math.exp(statistics.fmean(map(math.log, found)))
+def print_row(name: str, found: list[float]) -> None:
+    below = sum(value < LOW for value in found)
+    print(f"| {name} | {statistics.geometric_mean(found):.1f} | {min(found):.1f} | {below} |", flush=True)
 
 
 def main() -> None:
@@ -87,9 +87,9 @@ def main() -> None:
         low += [f"{value:.1f} {one}" for one, value in zip(drawn, found, strict=True) if value < LOW]
         for one, value in zip(drawn, found, strict=True):
             by_width.setdefault(one.width, []).append(value)
-        print(f"| {seed} | {mean(found):.1f} | {min(found):.1f} | {sum(v < LOW for v in found)} |", flush=True)
+        print_row(str(seed), found)
     for width, found in sorted(by_width.items()):
-        print(f"| {width} B, {len(found)} | {mean(found):.1f} | {min(found):.1f} | {sum(v < LOW for v in found)} |")
+        print_row(f"{width} B, {len(found)}", found)
     print(*low, sep="\n")
 
 

@@ -204,12 +204,7 @@ def _descriptor_in(text: str) -> bytes | None:
 
 def _format_in(text: str) -> Format | None:
     """The format that a string names, as in `cute-py convert`, or MXFP8 with scales in the order that it names."""
-    form = unless_refused(parse_format, text)
-    return form or unless_refused(lambda name: mxfp8(scales=name), text) if _FORMAT.fullmatch(text) else None
-
-
-_FORMAT: Final = re.compile(r"(?:[a-z]\w*(?:\(.*\))?|[0-9]+(?:[_x][0-9]+)+)", re.DOTALL)
-"""Matches the name of a format or of an order of scales; a layout begins with a bracket or a number."""
+    return unless_refused(parse_format, text) or unless_refused(lambda name: mxfp8(scales=name), text)
 
 
 def _atom_in(text: str) -> MmaAtom | CopyAtom | None:

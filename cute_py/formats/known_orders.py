@@ -209,9 +209,10 @@ def _memory(scales: NDArray[Any]) -> tuple[NDArray[Any], int]:
     if scales.flags.c_contiguous or any(step <= 0 or step % item for step, _ in moving):
         flat = np.ascontiguousarray(scales).reshape(-1)
         return flat, flat.size
-    span = 1 + sum((n - 1) * (step // item) for step, n in moving)
+    low, high = np.lib.array_utils.byte_bounds(scales)
     largest, extent = max(moving)
-    return np.lib.stride_tricks.as_strided(scales, (span,), (item,), writeable=False), extent * (largest // item)
+    flat = np.lib.stride_tricks.as_strided(scales, ((high - low) // item,), (item,), writeable=False)
+    return flat, extent * (largest // item)
 
 
 def _match(
