@@ -17,7 +17,7 @@ from cute_py.atom.smem_descriptor import UNIT_BYTES
 from cute_py.copies.boxes import Tuning
 from cute_py.copies.operands import Operand, OperandSide, paired, side
 from cute_py.copies.plan import box_launches, plan_pairing, thread_launches
-from cute_py.copies.scaled.host import computes
+from cute_py.copies.scaled.host import computes, refuse_layout_options
 from cute_py.copies.scaled.operands import matrix, memory_view, scaled_work
 from cute_py.copies.scaled.plan import kind_of, plan_largest
 from cute_py.dtypes import DTypeLike
@@ -164,6 +164,7 @@ def run_on_machine(
     """
     launches: Sequence[MachineLaunch]
     if computes(source, destination, options):
+        refuse_layout_options(tuning, dtype)
         launches = scaled_launches(source, destination, **options)
     else:
         launches = machine_launches(source, destination, tuning=tuning, dtype=dtype)

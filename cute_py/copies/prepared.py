@@ -23,7 +23,7 @@ from cute_py.copies.modes import NIBBLES
 from cute_py.copies.operands import Operand, OperandSide, paired, side
 from cute_py.copies.plan import box_launches, plan_pairing, thread_launches
 from cute_py.copies.prepared_copy import Kept, PreparedCopy, Work, addresses, box_work, thread_work
-from cute_py.copies.scaled.host import computes
+from cute_py.copies.scaled.host import computes, refuse_layout_options
 from cute_py.dtypes import DTypeLike
 from cute_py.errors import DeviceError, InvalidValueError, counted
 from cute_py.formats.scaled_tensor import ScaledTensor
@@ -85,8 +85,7 @@ def prepare_copy(
     if computes(source, destination, options):
         from cute_py.copies.scaled.prepared import prepare_scaled
 
-        if expect(hints, bool, "hints") or tuning is not None or dtype is not None:
-            raise InvalidValueError("hints, tuning and dtype apply to a copy between layouts, not to one that computes")
+        refuse_layout_options(expect(hints, bool, "hints") or None, tuning, dtype)
         return prepare_scaled(source, destination, device, unique=unique, **options)
     pair = cast_type("tuple[Operand, Operand]", (source, destination))
     sides = side(pair[0], "source", dtype), side(pair[1], "destination", dtype)

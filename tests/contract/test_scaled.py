@@ -11,8 +11,10 @@ import pytest
 
 import cute_py as cute
 from cute_py import formats
+from cute_py.copies.boxes import Tuning
 from cute_py.copies.machine_copy import emulated_largest_magnitude, run_on_machine, scaled_launches
 from cute_py.copies.scaled import operands as scaled_operands
+from cute_py.errors import InvalidValueError
 from cute_py.formats import Format
 from cute_py.formats.scale_rules import tensor_scale
 from cute_py.machine.cuda_source import compiler_available
@@ -217,3 +219,11 @@ def test_scales_change_their_order(build: Any, before: str, after: str) -> None:
         run = run_scaled(source, got, schedule="eager")
         assert run.ok, run.explain()
         assert same(want, got)
+
+
+def test_options_of_layouts_are_refused() -> None:
+    x = numbers((32, 64), np.float32, False)
+    out = cute.copy(x, formats.mxfp8())
+    for options in ({"dtype": "float32"}, {"tuning": Tuning()}):
+        with pytest.raises(InvalidValueError, match="not to one that computes"):
+            run_on_machine(x, out, **options)

@@ -118,6 +118,12 @@ def computes(source: object, destination: object, options: Mapping[str, Any]) ->
     return any(value is not None and value is not False for value in options.values())
 
 
+def refuse_layout_options(*options: object) -> None:
+    """Refuse options of a copy between layouts, in a copy that computes. An option that is not set is None."""
+    if any(value is not None for value in options):
+        raise InvalidValueError("hints, tuning and dtype apply to a copy between layouts, not to one that computes")
+
+
 def _formats(thing: object) -> bool:
     return isinstance(thing, tuple) and bool(thing) and all(isinstance(one, Format) for one in thing)
 
