@@ -272,7 +272,7 @@ def traffic_rows(bench: Bench, count: int = 1 << 28) -> None:
     for name, (read, write) in TRAFFIC.items():
         elements = read * 8 // (4 if name.startswith("half") else 8 if name.startswith("1") else 16)
         body = TRAFFIC_BODY.replace("@READ@", f"Words{read // 4}").replace("@WRITE@", f"Words{write // 4}")
-        for each in (2, 4, 8):
+        for each in (1, 2, 4):
             constants = {"THREADS": 256, "EACH": each}
             kernel = make_kernel("traffic", body, constants, 0, ("source", "destination"), prelude=TYPES)
             loaded, blocks = load_kernel(kernel, device), count // elements // (256 * each)
@@ -518,7 +518,7 @@ def small_graphs(bench: Bench) -> None:
     """Nodes of a graph of 32 small copies, beside memcpy nodes of as many bytes."""
     torch = bench.torch
     stream = torch.cuda.Stream()
-    for M in (1, 16, 128, 1024):
+    for M in (1, 4, 16, 64, 128, 192, 256, 384, 512, 768, 1024):
         for name, form in (("MXFP8", formats.mxfp8()), ("NVFP4", formats.nvfp4())):
             x = bench.numbers(M, 7168)
             out = bench.empty(form, (M, 7168), 1.0 if form.tensor_scale else None)

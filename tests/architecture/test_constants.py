@@ -79,6 +79,8 @@ REASONS: dict[tuple[str, str], str] = {
     ("tma.descriptor", "base == 16"): "the base of a number in a text",
     ("tma.dialect", "granule == 16"): "bytes of one vector load of threads",
     ("tma.gemm", "MAX_STAGES = 16"): "stages of a ring",
+    ("gpu", "ROWS_THREADS = 256"): "threads of a CTA",
+    ("copies", "KEPT_BITS = 16"): "bits of the elements of a lane",
     ("gpu", "WORD = 16"): "bytes of a vector access of threads",
     ("copies", "FOLDED = 1 << 20"): "bytes of a copy, a threshold",
     ("tmem", "align < 16"): "the alignment of a buffer in bytes",

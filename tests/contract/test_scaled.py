@@ -14,8 +14,9 @@ from cute_py import formats
 from cute_py.copies.boxes import Tuning
 from cute_py.copies.machine_copy import emulated_largest_magnitude, run_on_machine, scaled_launches
 from cute_py.copies.scaled import operands as scaled_operands
+from cute_py.copies.scaled import plan as scaled_plan
 from cute_py.errors import InvalidValueError
-from cute_py.formats import Format
+from cute_py.formats import Format, ScaledTensor
 from cute_py.formats.scale_rules import tensor_scale
 from cute_py.machine.cuda_source import compiler_available
 from cute_py.machine.run import PtxRun, run_launches
@@ -81,6 +82,68 @@ def test_dequantised_as_the_host_does(form: Format) -> None:
     source = cute.copy(numbers((20, 96), np.float32, form.scale_rule != "nvfp4"), form)
     want, got = np.zeros((20, 96), BF16), np.ones((20, 96), BF16)
     cute.copy(source, want)
+    run = run_scaled(source, got, schedule="eager")
+    assert run.ok, run.explain()
+    assert same(want, got)
+
+
+@pytest.mark.parametrize(
+    ("form", "shape", "full"),
+    [
+        (formats.mxfp8(scales="linear"), (8, 512), True),
+        pytest.param(formats.nvfp4(), (128, 512), True, marks=SLOW),
+        (formats.nvfp4(scales="linear"), (7, 480), False),
+        (formats.fp8((1, 128)), (4, 512), True),
+        (formats.fp8("row"), (3, 2048), True),
+        (formats.mxfp8(axis=0, transposed=True), (128, 128), True),
+        pytest.param(formats.fp8((128, 1), transposed=True), (128, 128), True, marks=SLOW),
+        pytest.param(formats.fp8((128, 128)), (128, 256), True, marks=SLOW),
+    ],
+    ids=repr,
+)
+def test_a_grid_without_a_remainder(form: Format, shape: tuple[int, int], full: bool) -> None:
+    """The kernel does not compare rows and columns with limits if the grid covers the matrix exactly."""
+    x = numbers(shape, BF16, form.scale_rule != "nvfp4")
+    want = cute.copy(x, form)
+    got = unset(want)
+    facts = scaled_operands.scaled_work(x, got).launch.kernel.facts
+    assert (facts["FULL_ROWS"], facts["FULL_COLUMNS"], facts["ENDS"]) == (full, full, 0)
+    run = run_scaled(x, got, schedule="lazy")
+    assert run.ok, run.explain()
+    assert same(want, got)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [formats.mxfp8(), pytest.param(formats.nvfp4(), marks=SLOW), pytest.param(formats.fp8((1, 128)), marks=SLOW)],
+)
+def test_a_tile_of_a_large_copy(form: Format, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large copies have other tiles: rows that are 32 apart in a warp, and two rows of a lane."""
+    monkeypatch.setattr(scaled_plan, "FEW_TILES", 0)
+    monkeypatch.setattr(scaled_plan, "RESIDENT", 0)
+    x = numbers((130, 150), BF16, form.scale_rule != "nvfp4")
+    want = cute.copy(x, form)
+    got = unset(want)
+    facts = scaled_operands.scaled_work(x, got).launch.kernel.facts
+    assert (facts["DOWN"], facts["THREADS"]) == (2, 256)
+    assert facts["SPLIT"] == (form.order.name == "32_4_4")
+    run = run_scaled(x, got, schedule="lazy")
+    assert run.ok, run.explain()
+    assert same(want, got)
+
+
+@pytest.mark.parametrize("dtype", [BF16, np.float16, pytest.param(np.float32, marks=SLOW)])
+@pytest.mark.parametrize("total", [1.0, 0.0371, pytest.param(3e-38, marks=SLOW), pytest.param(3e35, marks=SLOW)])
+def test_every_code_times_every_scale_is_dequantised_as_on_the_host(dtype: Any, total: float) -> None:
+    """Each row has all 16 codes of e2m1 for each of 16 scales, negative ones and NaN included."""
+    codes = np.tile(np.arange(0, 256, 17, dtype=np.uint8).repeat(8), (16, 1))
+    codes[:, ::2] = np.tile(np.array([0x10, 0x32, 0x54, 0x76, 0x98, 0xBA, 0xDC, 0xFE], np.uint8), (16, 8))
+    scales = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    form = formats.nvfp4(scales="linear")
+    source = ScaledTensor(codes, scales.view(form.scale_dtype.numpy), form, total, (16, 256))
+    want, got = np.zeros((16, 256), dtype), np.ones((16, 256), dtype)
+    with np.errstate(all="ignore"):
+        cute.copy(source, want)
     run = run_scaled(source, got, schedule="eager")
     assert run.ok, run.explain()
     assert same(want, got)

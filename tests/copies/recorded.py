@@ -252,7 +252,6 @@ def launch_row(launch: ScaledLaunch) -> Row:
         "launch": (launch.name, launch.blocks, launch.moved, launch.why),
         "facts": facts(launch.kernel),
         "head": launch.head,
-        "steps": launch.steps,
         "outputs": launch.outputs,
         "pointers": launch.pointers(),
         "block": digest(block),

@@ -331,7 +331,7 @@ def test_plans_of_layouts_and_formats() -> None:
     launch, first, second, vectors = plan_formats(form, rows, "float32", None, None, None)
     out = MatrixSide("float32", 256, 512, 2048)
     assert launch == plan_scaled(format_side(form, (256, 512)), [out], (256, 512))
-    assert (first, second, vectors) == (form.data_layout(256, 512), rows, (16, 64))
+    assert (first, second, vectors) == (form.data_layout(256, 512), rows, (8, 32))
     launch, first, second, _ = plan_formats(rows, Layout((256, 512)), "bf16", "float32", None, None)
     assert launch == plan_scaled(source, [MatrixSide("float32", 512, 256, 1024, True)], (256, 512))
     assert second == Layout((256, 512))

@@ -12,6 +12,7 @@ from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.formats.format import Format
 from cute_py.gpu.kernels.numbers import KIND_BITS
+from cute_py.gpu.kernels.scaled_output import PIECE, ROW_ELEMENTS
 from cute_py.layout.layout import Layout
 from cute_py.tensor.array_views import ArrayView
 
@@ -78,5 +79,5 @@ def plan_formats(
     index = RowIndex(rows is not None, into_rows is not None)
     counted = (shape[0], first.along) if raw else shape
     launch = plan_scaled(first, sides, counted, index)
-    per = 16 if launch.name == "rows" else 8
+    per = ROW_ELEMENTS if launch.name == "rows" and not isinstance(source, Format) else PIECE
     return launch, layouts[0], layouts[1], (per * KIND_BITS[first.kind] // 8, per * KIND_BITS[sides[0].kind] // 8)

@@ -25,43 +25,42 @@ from cute_py.formats.scale_orders import mode_of
 from cute_py.formats.scale_rules import POWER_RULES, variants
 from cute_py.gpu.kernels.numbers import KIND_BITS, KINDS
 from cute_py.gpu.kernels.relayout import magic
-from cute_py.gpu.kernels.scaled import scaled_largest, scaled_rows, scaled_whole
+from cute_py.gpu.kernels.scaled import ROWS_RESIDENT, ROWS_THREADS, scaled_largest, scaled_rows, scaled_whole
 from cute_py.gpu.kernels.scaled_output import (
     HEAD,
-    INPUT_STEPS,
     LANES,
     OUTPUT,
     PIECE,
     ROW_ELEMENTS,
-    STEPS,
     TILE,
     WHOLE_PIECES,
+    Cover,
     Digits,
     OutputKind,
+    RowsTile,
 )
 from cute_py.gpu.kernels.scaled_tile import scaled_tile
 from cute_py.gpu.kernels.source import KernelSource
 from cute_py.layout.layout import Layout
-from cute_py.targets import MULTIPROCESSORS
+from cute_py.targets import MULTIPROCESSORS, WARP
 
 WIDTHS: Final = (16, 32, 64, 128)
 """Elements of a block along one axis that the kernels support."""
 SQUARES: Final = ((16, 16), (32, 32), (128, 128))
 """Blocks of several rows and columns that the kernels support."""
-MOST_ITEMS: Final = 4
-"""Maximum number of vectors of 16 elements of a lane; all are loaded before the first is computed."""
-DEQUANTISED_BITS: Final = 8
-"""The number of vectors of a lane that dequantises is this number divided by the bits of an element. Kernels that write
-more than they read lose speed with each further vector (half a byte to two bytes without arithmetic: 94.8, 92.6 and
-87.2 % of a memcpy with 2, 4 and 8 vectors, NVIDIA H200)."""
-KEPT_BITS: Final = 2 * DEQUANTISED_BITS
-"""`DEQUANTISED_BITS` of copies that change only the order of scales. With 1 or 4 vectors, MXFP8 takes 1 to 2 % more
-time than with 2."""
-SPLIT_ROWS: Final = 32
-"""Up to this number of rows, a warp has adjacent rows, so that few warps have rows of the matrix, and the others only
-write padding. Above, in 32_4_4, the rows of a warp are 32 apart, and their scales fill sectors."""
-FEW_TILES: Final = 4 * MULTIPROCESSORS
-"""Below this number of blocks, a lane has only one vector, so that more multiprocessors have work."""
+LANE_BITS: Final = 32
+"""The number of vectors of 16 elements of a lane is this number divided by the bits of an element, and at most 4; all
+are loaded before the first is computed. A lane that dequantises has two vectors of 8 elements. With one, the CTAs are
+so many that their launches take 1.1 times as long as the copy; kernels that write more than they read lose speed with
+each further vector (NVIDIA H200)."""
+KEPT_BITS: Final = 16
+"""`LANE_BITS` of copies that change only the order of scales. With 1 or 4 vectors, MXFP8 takes 1 to 2 % more time than
+with 2."""
+RESIDENT: Final = ROWS_RESIDENT * MULTIPROCESSORS
+"""Number of CTAs of `scaled_rows` that run at the same time."""
+FEW_TILES: Final = 2 * RESIDENT
+"""Up to this number of CTAs, a lane has one vector, so that more SMs have work, and a warp has adjacent rows, so that
+few warps only write padding. Above, in 32_4_4, the rows of a warp are 32 apart, and their scales fill sectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +113,13 @@ class ScaledLaunch:
     moved: int
     why: str
     head: tuple[object, ...] = field(repr=False)
-    steps: tuple[int, ...] = field(repr=False)
     outputs: tuple[tuple[object, ...], ...] = field(repr=False)
 
     def parameters(self, addresses: Mapping[str, int], outputs: Sequence[tuple[int, int]]) -> bytes:
         """The parameter block. addresses: addresses of 'source', 'scales', 'rows', 'into_rows', 'record'; outputs:
         addresses of data and scales."""
         pointers = [addresses.get(name, 0) for name in ("source", "scales", "rows", "into_rows", "record")]
-        block = HEAD.pack(*pointers, *self.head) + INPUT_STEPS.pack(*self.steps)
+        block = HEAD.pack(*pointers, *self.head)
         for (data, scales), values in zip(outputs, self.outputs, strict=True):
             block += OUTPUT.pack(data, scales, *values)
         return block
@@ -130,7 +128,7 @@ class ScaledLaunch:
         """Offset of each pointer in the parameter block, by its name; outputs are 'data 0', 'scales 0', ..."""
         found = {name: 8 * i for i, name in enumerate(("source", "scales", "rows", "into_rows", "record"))}
         for i in range(len(self.outputs)):
-            at = HEAD.size + INPUT_STEPS.size + i * OUTPUT.size
+            at = HEAD.size + i * OUTPUT.size
             found |= {f"data {i}": at, f"scales {i}": at + 8}
         return found
 
@@ -205,8 +203,6 @@ def scales_of(form: Format, shape: tuple[int, int], exchanged: bool, alignment: 
         block.reverse()
         counts.reverse()
         digits.reverse()
-    if max(len(one) for one in digits) > STEPS:
-        raise refused(f"an order of {max(map(len, digits))} digits", f"orders of at most {STEPS} digits per mode")
     inner, other = (0, 1) if block[1] == 1 and block[0] != 1 else (1, 0)
     words = form.scale_dtype.bits == 8 and alignment % 4 == 0 and counts[inner] % 4 == 0 and 0 < block[inner] <= 32
     words = words and _four_bytes(digits[inner], block[inner]) and not any(d % 4 for _, d in digits[other])
@@ -259,17 +255,8 @@ def _output_kind(
         levels=1 + form.tensor_scale,
         mantissa=row.mantissa,
         max_power=row.max_power,
-        rows=tuple(n for n, _ in scales.digits.rows),
-        columns=tuple(n for n, _ in scales.digits.columns),
+        digits=scales.digits,
     )
-
-
-def _steps(digits: Digits | None) -> tuple[int, ...]:
-    found = [0] * (2 * STEPS)
-    if digits is not None:
-        for first, one in ((0, digits.rows), (STEPS, digits.columns)):
-            found[first : first + len(one)] = [d for _, d in one]
-    return tuple(found)
 
 
 def totals(side: MatrixSide) -> tuple[float, ...]:
@@ -290,8 +277,8 @@ def totals(side: MatrixSide) -> tuple[float, ...]:
 def _output(side: MatrixSide, scales: _Scales | None, exchanged: bool) -> tuple[object, ...]:
     lines, along = side.lines, side.along
     extents = scales.extents if scales else (0, 0)
-    digits = scales.digits if scales else None
-    return (side.pitch, lines, along, *extents, side.fill, 0, *_steps(digits), *totals(side), 0, 0)
+    steps = scales.digits.steps if scales else (0, 0)
+    return (side.pitch, lines, along, *extents, side.fill, *steps, 0, *totals(side))
 
 
 def plan_scaled(
@@ -370,18 +357,30 @@ def _size(
     return total
 
 
-def _extents(
+def _sides(
     outputs: Sequence[MatrixSide], scales: Sequence[_Scales | None], shape: tuple[int, int], exchanged: bool
-) -> tuple[int, int]:
-    """Number of computed rows and columns, including the padding of data and scales."""
-    rows, columns = shape
+) -> tuple[list[int], list[int]]:
+    """Numbers of rows, and of columns, of the matrix, of each output, and of the elements of its scales. Outputs and
+    scales may have padding."""
+    rows, columns = [shape[0]], [shape[1]]
     for one, scale in zip(outputs, scales, strict=True):
         sides = (one.lines, one.along) if one.by_columns == exchanged else (one.along, one.lines)
-        rows, columns = max(rows, sides[0]), max(columns, sides[1])
-        if scale is not None:
-            rows = max(rows, scale.extents[0] * (scale.block[0] or 1))
-            columns = max(columns, scale.extents[1] * (scale.block[1] or 1))
+        for found, i in ((rows, 0), (columns, 1)):
+            found.append(sides[i])
+            if scale is not None and scale.block[i]:
+                found.append(scale.extents[i] * scale.block[i])
     return rows, columns
+
+
+def _cover(
+    access: int, grid: tuple[int, int], sides: tuple[list[int], list[int]], outputs: Sequence[MatrixSide],
+    index: RowIndex | None = None,
+) -> Cover:  # fmt: skip
+    """How vectors of `access` elements and a grid of so many rows and columns cover the matrix and its outputs."""
+    by_index = index is not None and (index.rows or index.into)
+    full = [all(side == extent for side in one) for one, extent in zip(sides, grid, strict=True)]
+    ends = any(extent % access for extent in (sides[1][0], *(one.along for one in outputs)))
+    return Cover(ends, full[0] and not by_index, full[1] and not by_index)
 
 
 def _launch(
@@ -392,14 +391,14 @@ def _launch(
     down, across = grid
     if down * across >= 1 << 31 or max(shape) >= 1 << 31:
         raise refused(f"a copy of {down * across} blocks", "at most 2^31 blocks; split the copy")
-    masked = index.masked if index else 0
+    masked, digits = index.masked if index else 0, digits or Digits()
     head = (
-        *(source.pitch, 0, *shape, source.lines, outputs[0].lines, across, *magic(across), masked),
-        *(1.0 if source.total is None else float(source.total), down, 0, 0),
+        *(source.pitch, *shape, source.lines, outputs[0].lines, across, *magic(across), masked),
+        *(1.0 if source.total is None else float(source.total), down, *digits.steps),
     )
     packed = tuple(_output(o, s, source.by_columns) for o, s in zip(outputs, scales, strict=True))
     size = _size(source, outputs, scales, shape)
-    return ScaledLaunch(name, kernel, down * across, size, why, head, _steps(digits), packed)
+    return ScaledLaunch(name, kernel, down * across, size, why, head, packed)
 
 
 def _aligned(source: MatrixSide, access: int) -> bool:
@@ -412,6 +411,31 @@ def _least_padding(width: int, unit: int, counts: Sequence[int]) -> int:
     return min(counts, key=lambda count: -(-width // (count * unit)) * count)
 
 
+def _rows_tile(
+    shape: tuple[int, int], bits: int, kinds: Sequence[OutputKind], dequantises: bool, scaled_source: bool
+) -> RowsTile:
+    """The rows and vectors of a CTA, for elements of so many bits."""
+    height, width = shape
+    lanes, vector = (WARP, PIECE) if dequantises else (LANES, ROW_ELEMENTS)
+    across = _least_padding(width, lanes * vector, (4, 2, 1))
+    usual = RowsTile(ROWS_THREADS, lanes, across, columns=1, down=1, split=False)
+    tiles = -(-width // usual.wide) * -(-height // usual.tall)
+    few = tiles <= FEW_TILES
+    # The CTAs of a small copy are half as large, so that the SMs have more equal work.
+    threads = ROWS_THREADS // 2 if tiles <= RESIDENT or dequantises else ROWS_THREADS
+    items = 2 if dequantises else max(1, (KEPT_BITS if scaled_source else LANE_BITS) // max(bits, 8))
+    if few or len(kinds) > 1:
+        items = 1
+    # A lane that computes has one vector of each of its rows: with two of a row, it takes 1.01 to 1.08 of the time.
+    computes = dequantises or any(kind.rule not in ("none", "keep") for kind in kinds)
+    columns = 1 if computes else _least_padding(width, usual.wide, [count for count in (4, 2, 1) if count <= items])
+    split = not few and any(kind.split and kind.words for kind in kinds)
+    tile = RowsTile(threads, lanes, across, columns, items // columns, split)
+    while split and tile.tall > TILE:
+        tile = replace(tile, down=tile.down // 2)
+    return tile
+
+
 def _rows(
     source: MatrixSide,
     outputs: Sequence[MatrixSide],
@@ -420,9 +444,8 @@ def _rows(
     index: RowIndex,
     scaled_source: tuple[OutputKind, Digits] | None = None,
 ) -> ScaledLaunch:
-    height, width = _extents(outputs, scales, shape, source.by_columns)
-    if index.into:
-        height = shape[0]
+    sides = _sides(outputs, scales, shape, source.by_columns)
+    height, width = shape[0] if index.into else max(sides[0]), max(sides[1])
     bits = KIND_BITS[source.kind]
     dequantises = scaled_source is not None and scales[0] is None
     access = PIECE if dequantises else ROW_ELEMENTS
@@ -431,28 +454,15 @@ def _rows(
         keeps = scaled_source is not None and scale is not None
         kind = _output_kind(one, scale, source.by_columns, min(16, access * KIND_BITS[one.kind] // 8), keeps)
         kinds.append(replace(kind, words=kind.words and not index.into))
-    split = shape[0] > SPLIT_ROWS and any(kind.split and kind.words for kind in kinds)
-    across = _least_padding(width, LANES * ROW_ELEMENTS, (4, 2, 1))
-    slots = 8 // across * 4
-    together = DEQUANTISED_BITS if dequantises else KEPT_BITS if scaled_source is not None else 32
-    items = max(1, min(MOST_ITEMS, together // bits)) if len(outputs) == 1 else 1
-    wide = across * LANES * ROW_ELEMENTS
-    if -(-width // wide) * -(-height // slots) < FEW_TILES * items:
-        items = 1
-    columns = _least_padding(width, wide, [count for count in (4, 2, 1) if count <= items])
-    down = items // columns
-    while split and slots * down > TILE:
-        down //= 2
-    tall = slots * down
-    grid = (-(-height // TILE) * (TILE // tall) if split else -(-height // tall), -(-width // (wide * columns)))
+    tile = _rows_tile((height, width), bits, kinds, dequantises, scaled_source is not None)
+    down = -(-height // TILE) * (TILE // tile.tall) if tile.split else -(-height // tile.tall)
+    grid = down, -(-width // tile.wide)
     kernel = scaled_rows(
         source.kind,
         kinds,
-        across=across,
-        columns=columns,
-        down=down,
+        tile,
         aligned=_aligned(source, min(16, access * bits // 8)),
-        split=split,
+        cover=_cover(access, (grid[0] * tile.tall, grid[1] * tile.wide), sides, outputs, index),
         rows=index.rows,
         into=index.into,
         index_bytes=index.width,
@@ -466,7 +476,8 @@ def _rows(
 def _whole(
     source: MatrixSide, outputs: Sequence[MatrixSide], scales: Sequence[_Scales | None], shape: tuple[int, int]
 ) -> ScaledLaunch:
-    height, width = _extents(outputs, scales, shape, source.by_columns)
+    sides = _sides(outputs, scales, shape, source.by_columns)
+    height, width = max(sides[0]), max(sides[1])
     most = 1024 * WHOLE_PIECES * 8
     if width > most:
         raise refused(f"one scale per row of {width} elements", f"rows of at most {most} elements", K=width)
@@ -478,17 +489,22 @@ def _whole(
         for one, scale in zip(outputs, scales, strict=True)
     ]
     aligned = _aligned(source, min(16, KIND_BITS[source.kind]))
-    kernel = scaled_whole(source.kind, kinds, threads=threads, pieces=each, aligned=aligned)
+    cover = _cover(PIECE, (height, threads * each * PIECE), sides, outputs)
+    kernel = scaled_whole(source.kind, kinds, threads=threads, pieces=each, aligned=aligned, cover=cover)
     return _launch("whole", kernel, (height, 1), source, outputs, scales, shape, "a row is one block")
 
 
 def _tile(
     source: MatrixSide, outputs: Sequence[MatrixSide], scales: Sequence[_Scales | None], shape: tuple[int, int]
 ) -> ScaledLaunch:
-    height, width = _extents(outputs, scales, shape, source.by_columns)
+    sides = _sides(outputs, scales, shape, source.by_columns)
     kinds = [_output_kind(one, scale, source.by_columns, 16) for one, scale in zip(outputs, scales, strict=True)]
-    kernel = scaled_tile(source.kind, kinds, aligned=_aligned(source, min(16, KIND_BITS[source.kind])))
-    grid = (-(-height // TILE), -(-width // TILE))
+    grid = (-(-max(sides[0]) // TILE), -(-max(sides[1]) // TILE))
+    cover = _cover(PIECE, (grid[0] * TILE, grid[1] * TILE), sides, outputs)
+    # An output is stored in units of 16 bytes.
+    ends = cover.ends or any(one.along * KIND_BITS[one.kind] % 128 for one in outputs)
+    aligned = _aligned(source, min(16, KIND_BITS[source.kind]))
+    kernel = scaled_tile(source.kind, kinds, aligned=aligned, cover=replace(cover, ends=ends))
     why = "an output is transposed, or its blocks have several rows"
     return _launch("tile", kernel, grid, source, outputs, scales, shape, why)
 

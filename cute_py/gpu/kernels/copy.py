@@ -47,7 +47,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_once(
 #pragma unroll
   for (u32 i = 0; i < PER_BLOCK; ++i) barrier_init(barriers + 8 * i, 1);
   barrier_init_done();
-  if (AWAITS) await_previous();
+  if (AWAITS) {
+    await_previous();
+    allow_next();
+  }
 #pragma unroll
   for (u32 i = 0; i < PER_BLOCK; ++i)
     if (TILES % PER_BLOCK == 0 || first + i < TILES)

@@ -131,11 +131,17 @@ template <bool CLAMPED> __device__ __forceinline__ u32 nibble(float a) {
   const u32 p = as_bits(__fmaf_rn(a, 2.0f, M)), q = as_bits(a + (M + 2.0f)), r = as_bits(__fmaf_rn(a, 0.5f, M + 4.0f));
   return min(min(p, q), r);  // the order of positive floats, as one instruction
 }
+// The bytes of a and b that a number selects; 8 plus the number of a byte selects eight copies of its sign bit.
+__device__ __forceinline__ u32 bytes_of(u32 a, u32 b, u32 which) {
+  u32 d;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(which));
+  return d;
+}
 // Signs of eight elements at the positions of their nibbles.
 __device__ __forceinline__ u32 nibble_signs(const Eight& e) {
   if constexpr (WIDE) {
-    const u32 a = __byte_perm(e.w[0], e.w[1], 0x7531), b = __byte_perm(e.w[2 % RAWS], e.w[3 % RAWS], 0x7531);
-    return (__byte_perm(a, b, 0x6420) >> 4 & 0x08080808u) | (__byte_perm(a, b, 0x7531) & 0x80808080u);
+    const u32 a = bytes_of(e.w[0], e.w[1], 0xFBD9), b = bytes_of(e.w[2 % RAWS], e.w[3 % RAWS], 0xFBD9);
+    return (bytes_of(a, b, 0x5410) & 0x08080808u) | (bytes_of(a, b, 0x7632) & 0x80808080u);
   } else {
     u32 found = 0;
 #pragma unroll
@@ -221,6 +227,31 @@ template <u32 D> __device__ __forceinline__ Codes<D> coded(const float (&y)[8]) 
       signs |= (as_bits(y[i]) >> 31) << (4 * i + 3);
     }
     c.w[0] = nibbles_of<true>(a) | signs;
+  }
+  return c;
+}
+// Eight e2m1 elements times a factor, as 16-bit numbers. The products of the eight magnitudes are a table, and the code
+// of an element selects the low byte and the high byte of its product.
+template <u32 D> __device__ __forceinline__ Codes<D> selected(u32 codes, float factor) {
+  const float magnitudes[8] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
+  float products[8];
+#pragma unroll
+  for (u32 i = 0; i < 8; ++i) products[i] = magnitudes[i] * factor;
+  const Codes<D> table = coded<D>(products);
+  u32 lows[2], highs[2];
+#pragma unroll
+  for (u32 i = 0; i < 2; ++i) {
+    lows[i] = bytes_of(table.w[2 * i], table.w[2 * i + 1], 0x6420);
+    highs[i] = bytes_of(table.w[2 * i], table.w[2 * i + 1], 0x7531);
+  }
+  Codes<D> c;
+#pragma unroll
+  for (u32 i = 0; i < 2; ++i) {
+    const u32 which = (codes & 0x77777777u) >> 16 * i;
+    const u32 signs = bytes_of(codes, codes << 4, i ? 0x3726 : 0x1504) & 0x80808080u;
+    const u32 low = bytes_of(lows[0], lows[1], which), high = bytes_of(highs[0], highs[1], which) ^ signs;
+    c.w[2 * i] = bytes_of(low, high, 0x5140);
+    c.w[2 * i + 1] = bytes_of(low, high, 0x7362);
   }
   return c;
 }

@@ -193,6 +193,7 @@ __device__ __forceinline__ void load_rows(const Tile& p, const Class& c, i64 fro
       walk.next(c.source);
     }
     await_previous();
+    allow_next();
 #pragma unroll
     for (u32 u = 0; u < LOADS; ++u) {
       const u8* at;
@@ -413,6 +414,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_con
   const u32 steady = looked ? ((const u16*)(p.tables + c.list))[rows.walk.along] : 0;
   if (ASYNC) asm volatile("cp.async.wait_all;" ::: "memory");
   await_previous();
+  allow_next();
   __syncthreads();
   if constexpr (DESTINATION_SHIFT)
     store_shifted(p, c, p.destination + to, skipped == 0, misplaced, rows);
@@ -481,6 +483,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_runs(const __grid_con
     }
   }
   await_previous();
+  allow_next();
 #pragma unroll
   for (u32 u = 0; u < LOADS; ++u) {
     if (begin + u * THREADS >= p.total) continue;

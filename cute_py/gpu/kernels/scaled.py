@@ -1,13 +1,15 @@
 """Kernels that compute between the load and the store: casts, and conversions to and from block-scaled formats.
 
-    scaled_rows    vectors of 16 elements of a row; the lanes of a block find its largest magnitude by shuffles
+    scaled_rows    vectors of 16 elements of a row; the lanes of a block find its largest magnitude by shuffles. A warp
+                   that dequantises has vectors of 8 elements of one row
     scaled_whole   a CTA keeps a row in registers; one scale per row
     scaled_largest the largest magnitude of a matrix, for a scale of the whole tensor
     scaled_tile    a CTA has 128 x 128 elements, a thread 8 x 8; scale blocks extend along rows, columns or both; the
                    elements of an output are in shared memory before they are stored, transposed or not
 
 Each kernel reads its source once, and may write several outputs. Sizes, strides and addresses are parameters; the
-properties of an output (`O`) are compile-time constants. The threads that hold a block compute its scale, and write the
+properties of an output (`O`) are compile-time constants, and so is whether the grid covers the matrix without a
+remainder (`Cover`): then nothing is compared with a size. The threads that hold a block compute its scale, and write the
 scale to the position that the digits of `O` give. They also write the padding of the scales.
 """
 
@@ -17,31 +19,36 @@ from collections.abc import Sequence
 from typing import Final
 
 from cute_py.gpu.kernels.numbers import KINDS, NUMBERS
-from cute_py.gpu.kernels.scaled_output import STEPS, TILE, OutputKind
+from cute_py.gpu.kernels.scaled_output import ANY, TILE, Cover, OutputKind, RowsTile
 from cute_py.gpu.kernels.source import AWAIT, TYPES, KernelSource, make_kernel
 
+ROWS_THREADS: Final = 256
+"""Threads of a CTA of `scaled_rows`; half as many for small matrices, and if it dequantises."""
 ROWS_RESIDENT: Final = 6
-"""Number of CTAs per SM that the compiler plans for in `scaled_rows`. Without this bound, NVFP4 takes 1.02 to 1.04
-times as long; with 4 or 5 CTAs, no job takes less time (NVIDIA H200, 15 jobs of three shapes)."""
+"""Number of CTAs of this size per SM that the compiler plans for in `scaled_rows`. With 4, NVFP4 takes 1.03 to 1.05
+times as long, and with 8, a scale per 1 x 128 elements takes 1.2 to 1.3 times as long, because registers spill (NVIDIA
+H200, three shapes)."""
 
 _PLAN: Final = r"""
 struct Output {
   u8* data; u8* scales; i64 pitch;
-  u32 lines, along, scale_rows, scale_columns, fill, spare;
-  u32 steps[2 * STEPS];
+  u32 lines, along, scale_rows, scale_columns, fill, row_step, column_step, spare;
   Totals totals;
-  u32 rest[2];
 };
 struct Scaled {
   const u8* source; const u8* scales; const u8* rows; const u8* into; u64* record;
-  i64 pitch, target_pitch;
+  i64 pitch;
   u32 m, k, source_rows, target_rows, across, magic, shift, masked;
   float total;
-  u32 down, spare[2];
-  u32 steps[2 * STEPS];
+  u32 down, row_step, column_step;
   Output out[OUTPUTS];
 };
 __device__ __forceinline__ u32 divided(u32 n, u32 magic, u32 shift) { return (__umulhi(n, magic) + n) >> shift; }
+// Whether a row or a column is below a limit. If the grid covers the matrix exactly, each one is.
+__device__ __forceinline__ bool row_below(u32 row, u32 limit) { return FULL_ROWS || row < limit; }
+__device__ __forceinline__ bool column_below(u32 column, u32 limit) { return FULL_COLUMNS || column < limit; }
+// Whether a vector at column k of a row is loaded; limit: 0 for a row that is not read.
+__device__ __forceinline__ bool is_read(u32 k, u32 limit) { return (FULL_ROWS && FULL_COLUMNS) || k < limit; }
 __device__ __forceinline__ i64 index_at(const u8* list, u32 at) {
   return INDEX_BYTES == 8 ? ((const i64*)list)[at] : (i64)((const int*)list)[at];
 }
@@ -49,19 +56,20 @@ __device__ __forceinline__ i64 index_at(const u8* list, u32 at) {
 __device__ __noinline__ void refuse_row(u64* record, u32 at, i64 found) {
   atomicMin(record, (u64)at << 32 | (u32)(int)found);
 }
+// Volatile, so that the compiler does not move a load behind a branch: all loads of a thread are issued first.
 __device__ __forceinline__ uint4 load_four(const u8* at) {
   uint4 v;
-  asm("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(at));
+  asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(at));
   return v;
 }
 __device__ __forceinline__ uint2 load_two(const u8* at) {
   uint2 v;
-  asm("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(at));
+  asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(at));
   return v;
 }
 __device__ __forceinline__ u32 load_one(const u8* at) {
   u32 v;
-  asm("ld.global.nc.u32 %0, [%1];" : "=r"(v) : "l"(at));
+  asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(v) : "l"(at));
   return v;
 }
 __device__ __forceinline__ u32 element(const u8* at) {
@@ -99,24 +107,28 @@ template <u32 WORDS> __device__ __forceinline__ void load_vector(
     u32 (&w)[WORDS], const u8* row, u32 k, u32 limit, u32 pattern) {
   constexpr u32 BITS = bits_of(SOURCE), COUNT = WORDS * 32 / BITS;
   const u8* const at = row + (u64)k * BITS / 8;
-  if (ALIGNED && k + COUNT <= limit) {
-    load_whole(w, at);
-    return;
-  }
-  if constexpr (ALIGNED) {
+  if constexpr (ALIGNED && !ENDS) {
+#pragma unroll
+    for (u32 i = 0; i < WORDS; ++i) w[i] = pattern;
+    if (is_read(k, limit)) load_whole(w, at);
+  } else if constexpr (ALIGNED) {
+    if (k + COUNT <= limit) {
+      load_whole(w, at);
+      return;
+    }
     u32 copied[WORDS];
     load_end<WORDS>(copied, at, k, limit, pattern);
 #pragma unroll
     for (u32 i = 0; i < WORDS; ++i) w[i] = copied[i];
-    return;
-  }
-  constexpr u32 UNIT = BITS < 8 ? 8 : BITS, PER = 32 / UNIT, EACH = UNIT / BITS;
+  } else {
+    constexpr u32 UNIT = BITS < 8 ? 8 : BITS, PER = 32 / UNIT, EACH = UNIT / BITS;
 #pragma unroll
-  for (u32 i = 0; i < WORDS; ++i) {
-    w[i] = pattern;
+    for (u32 i = 0; i < WORDS; ++i) {
+      w[i] = pattern;
 #pragma unroll
-    for (u32 j = 0; j < PER; ++j)
-      if (k + (i * PER + j) * EACH < limit) w[i] |= element(at + (i * PER + j) * (UNIT / 8)) << j * UNIT % 32;
+      for (u32 j = 0; j < PER; ++j)
+        if (k + (i * PER + j) * EACH < limit) w[i] |= element(at + (i * PER + j) * (UNIT / 8)) << j * UNIT % 32;
+    }
   }
 }
 template <u32 COUNT> __device__ __forceinline__ void load_eights(
@@ -126,29 +138,33 @@ template <u32 COUNT> __device__ __forceinline__ void load_eights(
 #pragma unroll
   for (u32 i = 0; i < COUNT * RAWS; ++i) e[i / RAWS].w[i % RAWS] = w[i];
 }
+template <u32 WORDS> __device__ __forceinline__ void store_whole(u8* at, const u32 (&w)[WORDS]) {
+  if constexpr (WORDS % 4 == 0) {
+#pragma unroll
+    for (u32 i = 0; i < WORDS; i += 4) *(uint4*)(at + 4 * i) = make_uint4(w[i], w[i + 1], w[i + 2], w[i + 3]);
+  } else if constexpr (WORDS == 2) *(uint2*)at = make_uint2(w[0], w[1]);
+  else *(u32*)at = w[0];
+}
 // Store words of codes to a line that has `left` bytes left.
 template <u32 WORDS, bool VECTOR>
 __device__ __forceinline__ void store_vector(u8* at, const u32 (&w)[WORDS], u32 left) {
-  if (VECTOR && left >= WORDS * 4) {
-    if constexpr (WORDS % 4 == 0) {
-#pragma unroll
-      for (u32 i = 0; i < WORDS; i += 4) *(uint4*)(at + 4 * i) = make_uint4(w[i], w[i + 1], w[i + 2], w[i + 3]);
-    } else if constexpr (WORDS == 2) *(uint2*)at = make_uint2(w[0], w[1]);
-    else *(u32*)at = w[0];
-    return;
-  }
-  if constexpr (VECTOR) {
+  if constexpr (VECTOR && !ENDS) store_whole(at, w);
+  else if constexpr (VECTOR) {
+    if (left >= WORDS * 4) {
+      store_whole(at, w);
+      return;
+    }
     u32 copied[WORDS];
 #pragma unroll
     for (u32 i = 0; i < WORDS; ++i) copied[i] = w[i];
     store_end<WORDS>(at, copied, left);
-    return;
+  } else {
+#pragma unroll
+    for (u32 i = 0; i < WORDS; ++i)
+#pragma unroll
+      for (u32 j = 0; j < 4; ++j)
+        if (4 * i + j < left) at[4 * i + j] = (u8)(w[i] >> 8 * j);
   }
-#pragma unroll
-  for (u32 i = 0; i < WORDS; ++i)
-#pragma unroll
-    for (u32 j = 0; j < 4; ++j)
-      if (4 * i + j < left) at[4 * i + j] = (u8)(w[i] >> 8 * j);
 }
 template <class O> __device__ __forceinline__ void store_scale(const Output& o, u32 place, u32 stored) {
   if constexpr (O::SCALE_BYTES == 4) ((u32*)o.scales)[place] = stored;
@@ -167,17 +183,19 @@ template <u32 D> __device__ __forceinline__ bool special(const Eight& e) {
     return folded(most_of(e)) > most;
   }
 }
-// Convert eight elements to another type, times a factor if they have scales. inside: elements before the padding.
-template <u32 D, bool SCALED> __device__ __forceinline__ Codes<D> converted(
+// Convert eight elements to another type, times their factors: none, one for all, or eight. inside: elements before the
+// padding.
+template <u32 D, u32 FACTORS> __device__ __forceinline__ Codes<D> converted(
     const Eight& e, const u32 (&factor)[8], bool usual, u32 inside) {
   Codes<D> c = {};
   if constexpr (SOURCE == RAW || D == RAW) {
 #pragma unroll
     for (u32 i = 0; i < RAWS && i < bits_of(D) / 4; ++i) c.w[i] = e.w[i];
   } else if (usual && !special<D>(e)) {
+    if constexpr (SOURCE == E2M1 && FACTORS == 1 && bits_of(D) == 16) return selected<D>(e.w[0], as_float(factor[0]));
     float x[8];
     values(e, x);
-    if (SCALED) {
+    if (FACTORS) {
 #pragma unroll
       for (u32 i = 0; i < 8; ++i) x[i] *= as_float(factor[i]);
     }
@@ -186,9 +204,9 @@ template <u32 D, bool SCALED> __device__ __forceinline__ Codes<D> converted(
     const Eight copied = e;
     u32 factors[8];
 #pragma unroll
-    for (u32 i = 0; i < 8; ++i) factors[i] = SCALED ? factor[i] : 0;
+    for (u32 i = 0; i < 8; ++i) factors[i] = FACTORS ? factor[i] : 0;
     Codes<D> made = {};
-    convert_carefully<D, false, SCALED, 1>(&copied, factors, inside, &made);
+    convert_carefully<D, false, FACTORS != 0, 1>(&copied, factors, inside, &made);
     c = made;
   }
   return c;
@@ -196,11 +214,12 @@ template <u32 D, bool SCALED> __device__ __forceinline__ Codes<D> converted(
 """
 
 _ROWS: Final = r"""
-enum : u32 { SLOTS = THREADS / 32 / ACROSS * 4, ITEMS = DOWN * COLUMNS };
+// Elements of a row in a warp, number of rows in a CTA's warps, and number of vectors of a lane.
+enum : u32 { WIDE_ROW = LANES * VECTOR, SLOTS = THREADS / 32 / ACROSS * (32 / LANES), ITEMS = DOWN * COLUMNS };
 // Kept scales that are copied apart from the elements, four at a time: a thread has one word.
 enum : u32 {
   KEPT_WORDS = KEEPS && !ROWS && !INTO && In::WORDS && O0::WORDS,
-  WORDS_OF_ROW = KEPT_WORDS ? ACROSS * 128 * COLUMNS / (4 * In::BC) : 1
+  WORDS_OF_ROW = KEPT_WORDS ? ACROSS * WIDE_ROW * COLUMNS / (4 * In::BC) : 1
 };
 static_assert(!KEPT_WORDS || SLOTS * DOWN * WORDS_OF_ROW <= THREADS, "one word for a thread");
 __device__ __forceinline__ u32 row_of(u32 down, u32 slot) {
@@ -213,7 +232,7 @@ __device__ __forceinline__ u32 row_of(u32 down, u32 slot) {
 template <class O> __device__ __forceinline__ void store_codes(
     const Output& o, const Codes<O::KIND> (&c)[2], u32 line, u32 k) {
   constexpr u32 BITS = bits_of(O::KIND), WORDS = BITS / 4;
-  if (line >= o.lines || k >= o.along) return;
+  if (!row_below(line, o.lines) || !column_below(k, o.along)) return;
   u32 w[2 * WORDS];
 #pragma unroll
   for (u32 i = 0; i < 2 * WORDS; ++i) w[i] = c[i / WORDS].w[i % WORDS];
@@ -223,8 +242,8 @@ template <class O> __device__ __forceinline__ void store_codes(
 // Write 16 elements to an output. row: row of the copy; kept: their stored scale, if scales are kept; line: line of the
 // destination, ~0 for none.
 template <class O> __device__ __forceinline__ void write_vector(
-    const Eight (&e)[2], const Scaled& p, const Output& o, u32 row, u32 kept, u32 line, u32 k) {
-  const u32 inside = row < p.m && k < p.k ? p.k - k : 0;
+    const Eight (&e)[2], u32 kept, const Scaled& p, const Output& o, u32 row, u32 line, u32 k) {
+  const u32 inside = row_below(row, p.m) && column_below(k, p.k) ? p.k - k : 0;
   Codes<O::KIND> c[2];
   if constexpr (O::RULE == KEEP) {
 #pragma unroll
@@ -233,8 +252,8 @@ template <class O> __device__ __forceinline__ void write_vector(
   if constexpr (O::RULE != NONE && !(O::RULE == KEEP && KEPT_WORDS)) {
     constexpr u32 GROUP = O::BC / 16;
     const u32 block = k / O::BC;
-    const bool used = row < p.m && block * O::BC < p.k;
-    const bool only_padding = !__any_sync(~0u, line < o.lines);
+    const bool used = row_below(row, p.m) && column_below(block * O::BC, p.k);
+    const bool only_padding = !FULL_ROWS && !__any_sync(~0u, line < o.lines);
     u32 peak = 0;
     Scale s = {kept, 1.0f};
     if (O::RULE != KEEP && !only_padding) {
@@ -244,14 +263,9 @@ template <class O> __device__ __forceinline__ void write_vector(
       s = scale_of<O>(peak, o.totals);
     }
     const u32 stored = used ? s.stored : o.fill;
-    const bool there = line < o.scale_rows && block < o.scale_columns && (!INTO || used);
-    const u32 place = O::row(line, o.steps) + O::column(k, o.steps);
-    if constexpr (O::WORDS) {
-      u32 word = stored << block % 4 * 8;
-      word |= __shfl_xor_sync(~0u, word, GROUP);
-      word |= __shfl_xor_sync(~0u, word, 2 * GROUP);
-      if (there && k / 16 % (4 * GROUP) == 0) *(u32*)(o.scales + place) = word;
-    } else if (there && k / 16 % GROUP == 0) store_scale<O>(o, place, stored);
+    const bool there = row_below(line, o.scale_rows) && column_below(block, o.scale_columns) && (!INTO || used);
+    const u32 place = O::row(line, o.row_step) + O::column(k, o.column_step);
+    if (there && k / 16 % GROUP == 0) store_scale<O>(o, place, stored);
     if (only_padding) return;
     const float inverse = O::RULE == AMAX_CUTE ? __fdiv_rn(1.0f, s.factor) : 0.0f;
     if constexpr (O::RULE != KEEP)
@@ -260,7 +274,7 @@ template <class O> __device__ __forceinline__ void write_vector(
     const u32 none[8] = {};
 #pragma unroll
     for (u32 i = 0; i < 2; ++i)
-      c[i] = converted<O::KIND, false>(e[i], none, true, inside > 8 * i ? inside - 8 * i : 0);
+      c[i] = converted<O::KIND, 0>(e[i], none, true, inside > 8 * i ? inside - 8 * i : 0);
   }
   store_codes<O>(o, c, line, k);
 }
@@ -274,7 +288,7 @@ __device__ __forceinline__ KeptWord load_word(const Scaled& p, u32 down, u32 lef
   KeptWord w = {row_of(down, slot), left + number * (4 * In::BC), 0};
   if (slot >= TALL || number >= WORDS_OF_ROW) w.row = ~0u;
   if (w.row < p.m && w.column < p.k)
-    w.word = load_one(p.scales + In::row(w.row, p.steps) + In::column(w.column, p.steps));
+    w.word = load_one(p.scales + In::row(w.row, p.row_step) + In::column(w.column, p.column_step));
   return w;
 }
 template <class O> __device__ __forceinline__ void store_word(const Scaled& p, const Output& o, KeptWord w) {
@@ -282,11 +296,11 @@ template <class O> __device__ __forceinline__ void store_word(const Scaled& p, c
 #pragma unroll
   for (u32 i = 0; i < 4; ++i)
     if (w.row >= p.m || w.column + i * O::BC >= p.k) w.word = (w.word & ~(255u << 8 * i)) | o.fill << 8 * i;
-  *(u32*)(o.scales + O::row(w.row, o.steps) + O::column(w.column, o.steps)) = w.word;
+  *(u32*)(o.scales + O::row(w.row, o.row_step) + O::column(w.column, o.column_step)) = w.word;
 }
 // The stored scale of an element of the source.
 __device__ __forceinline__ u32 scale_at(const Scaled& p, u32 row, u32 column) {
-  const u32 place = In::row(row, p.steps) + In::column(column, p.steps);
+  const u32 place = In::row(row, p.row_step) + In::column(column, p.column_step);
   return In::SCALE_BYTES == 4 ? ((const u32*)p.scales)[place] : p.scales[place];
 }
 __device__ __forceinline__ u32 factor_of(const Scaled& p, u32 stored) {
@@ -295,46 +309,43 @@ __device__ __forceinline__ u32 factor_of(const Scaled& p, u32 stored) {
   const float y = as_float(value) * p.total;
   return y == y ? as_bits(y) : careful<false>(value, as_bits(p.total));
 }
-// Write two groups of 8 elements, SPREAD apart, times their scales. stored: both scales, unless columns have scales.
+// Write 8 elements times their scale, or times the scale of each column.
 template <class O> __device__ __forceinline__ void write_numbers(
-    const Eight (&e)[2], const u32 (&stored)[2], const Scaled& p, const Output& o, u32 row, u32 line, u32 first) {
+    const Eight (&e)[1], u32 stored, const Scaled& p, const Output& o, u32 row, u32 line, u32 k) {
   constexpr u32 BITS = bits_of(O::KIND);
+  if (!row_below(row, p.m) || !column_below(k, p.k)) return;
+  u32 factor[8];
+  bool usual = true;
 #pragma unroll
-  for (u32 i = 0; i < 2; ++i) {
-    const u32 k = first + i * SPREAD;
-    if (row >= p.m || k >= p.k) continue;
-    u32 factor[8];
-    bool usual = true;
-#pragma unroll
-    for (u32 j = 0; j < 8; ++j) {
-      if (In::BC == 1) factor[j] = factor_of(p, scale_at(p, row, min(k + j, p.k - 1)));
-      else factor[j] = j ? factor[0] : factor_of(p, stored[i]);
-      if (j == 0 || In::BC == 1) {
-        const float by = as_float(factor[j] & MAGNITUDE);
-        usual = usual && by < 1e37f && (O::KIND == F32 || by * In::largest() < O::largest());
-      }
+  for (u32 j = 0; j < 8; ++j) {
+    if (In::BC == 1) factor[j] = factor_of(p, scale_at(p, row, min(k + j, p.k - 1)));
+    else factor[j] = j ? factor[0] : factor_of(p, stored);
+    if (j == 0 || In::BC == 1) {
+      const float by = as_float(factor[j] & MAGNITUDE);
+      usual = usual && by < 1e37f && (O::KIND == F32 || by * In::largest() < O::largest());
     }
-    const Codes<O::KIND> c = converted<O::KIND, true>(e[i], factor, usual, 8);
-    if (line < o.lines && k < o.along)
-      store_vector<BITS / 4, O::VECTOR>(
-          o.data + (i64)line * o.pitch + (u64)k * BITS / 8, c.w, ((o.along - k) * BITS + 7) / 8);
   }
+  const Codes<O::KIND> c = converted<O::KIND, In::BC == 1 ? 8 : 1>(e[0], factor, usual, 8);
+  if (row_below(line, o.lines) && column_below(k, o.along))
+    store_vector<BITS / 4, O::VECTOR>(
+        o.data + (i64)line * o.pitch + (u64)k * BITS / 8, c.w, ((o.along - k) * BITS + 7) / 8);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, CTAS) scaled_rows(const __grid_constant__ Scaled p) {
   const u32 down = divided(blockIdx.x, p.magic, p.shift), over = blockIdx.x - down * p.across;
-  const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, slot = warp / ACROSS * 4 + lane / 8;
-  const u32 first = over * (ACROSS * 128 * COLUMNS) + warp % ACROSS * 128 + lane % 8 * (SPREAD == 8 ? 16 : 8);
-  Eight held[ITEMS][2];
-  u32 stored[ITEMS][2];
+  const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, slot = warp / ACROSS * (32 / LANES) + lane / LANES;
+  const u32 left = over * (ACROSS * WIDE_ROW * COLUMNS);
+  const u32 first = left + warp % ACROSS * WIDE_ROW + lane % LANES * VECTOR;
+  Eight held[ITEMS][VECTOR / 8];
+  u32 stored[ITEMS];
   u32 row[DOWN], line[DOWN], taken[DOWN];
   KeptWord word = {};
   await_previous();
-  if constexpr (KEPT_WORDS) word = load_word(p, down, over * (ACROSS * 128 * COLUMNS));
+  if constexpr (KEPT_WORDS) word = load_word(p, down, left);
 #pragma unroll
   for (u32 r = 0; r < DOWN; ++r) {
     row[r] = line[r] = row_of(down, slot + r * SLOTS);
-    u32 limit = row[r] < p.m ? p.k : 0, pattern = 0;
+    u32 limit = row_below(row[r], p.m) ? p.k : 0, pattern = 0;
     i64 from = row[r];
     if constexpr (ROWS) {
       if (limit) {
@@ -356,30 +367,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, CTAS) scaled_rows(const __
     taken[r] = limit ? (u32)from : ~0u;
 #pragma unroll
     for (u32 c = 0; c < COLUMNS; ++c) {
-      const u32 k = first + c * (ACROSS * 128);
-      const u8* const at = p.source + from * p.pitch;
-      const u32 item = r * COLUMNS + c;
-      if constexpr (SPREAD == 8) {
-        load_eights(held[item], at, k, limit, k < p.k ? pattern : 0);
-        stored[item][0] = KEEPS && !KEPT_WORDS && k < limit ? scale_at(p, taken[r], k) : 0;
-      } else {
-#pragma unroll
-        for (u32 i = 0; i < 2; ++i) {
-          Eight one[1];
-          load_eights(one, at, k + i * SPREAD, limit, 0);
-          held[item][i] = one[0];
-          stored[item][i] = In::BC != 1 && k + i * SPREAD < limit ? scale_at(p, taken[r], k + i * SPREAD) : 0;
-        }
-      }
+      const u32 k = first + c * (ACROSS * WIDE_ROW), item = r * COLUMNS + c;
+      load_eights(held[item], p.source + from * p.pitch, k, limit, k < p.k ? pattern : 0);
+      if constexpr (KEEPS ? !KEPT_WORDS : SCALED_SOURCE && In::BC != 1)
+        stored[item] = is_read(k, limit) ? scale_at(p, taken[r], k) : 0;
     }
   }
+  // Only after the loads: earlier, CTAs of the next kernel would take the place of CTAs of this one.
+  allow_next();
   if constexpr (KEPT_WORDS) store_word<O0>(p, p.out[0], word);
 #pragma unroll
   for (u32 r = 0; r < DOWN; ++r) {
 #pragma unroll
     for (u32 c = 0; c < COLUMNS; ++c) {
-      const u32 k = first + c * (ACROSS * 128);
-      const Eight (&e)[2] = held[r * COLUMNS + c];
+      const u32 k = first + c * (ACROSS * WIDE_ROW);
+      const Eight (&e)[VECTOR / 8] = held[r * COLUMNS + c];
       @rows@
     }
   }
@@ -390,17 +392,17 @@ _WHOLE: Final = r"""
 template <class O> __device__ __forceinline__ void write_whole(
     const Eight (&e)[PIECES], const Scaled& p, const Output& o, u32 peak, u32 row) {
   const Scale s = scale_of<O>(peak, o.totals);
-  if (threadIdx.x == 0 && row < o.scale_rows)
-    store_scale<O>(o, O::row(row, o.steps), row < p.m ? s.stored : o.fill);
-  if (row >= o.lines) return;
+  if (threadIdx.x == 0 && row_below(row, o.scale_rows))
+    store_scale<O>(o, O::row(row, o.row_step), row_below(row, p.m) ? s.stored : o.fill);
+  if (!row_below(row, o.lines)) return;
   const float inverse = O::RULE == AMAX_CUTE ? __fdiv_rn(1.0f, s.factor) : 0.0f;
   const bool usual = are_usual<O>(peak, s.factor, o.totals);
   u8* const line = o.data + (i64)row * o.pitch;
 #pragma unroll
   for (u32 i = 0; i < PIECES; ++i) {
     const u32 k = (i * THREADS + threadIdx.x) * 8;
-    if (k >= o.along) continue;
-    const u32 inside = row < p.m && k < p.k ? p.k - k : 0;
+    if (!column_below(k, o.along)) continue;
+    const u32 inside = row_below(row, p.m) && column_below(k, p.k) ? p.k - k : 0;
     const Eight one[1] = {e[i]};
     Codes<O::KIND> c[1];
     quantised<O>(c, one, usual, s.factor, inverse, inside);
@@ -414,10 +416,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) scaled_whole(const __grid_
   const u32 row = blockIdx.x;
   Eight held[PIECES];
   await_previous();
+  allow_next();
 #pragma unroll
   for (u32 i = 0; i < PIECES; ++i) {
     Eight one[1];
-    load_eights(one, p.source + (i64)row * p.pitch, (i * THREADS + threadIdx.x) * 8, row < p.m ? p.k : 0, 0);
+    load_eights(one, p.source + (i64)row * p.pitch, (i * THREADS + threadIdx.x) * 8, row_below(row, p.m) ? p.k : 0, 0);
     held[i] = one[0];
   }
   u32 packed = most_of(held[0]);
@@ -439,6 +442,7 @@ _LARGEST: Final = r"""
 extern "C" __global__ void __launch_bounds__(THREADS) scaled_largest(const __grid_constant__ Scaled p) {
   u32 found = 0;
   await_previous();
+  allow_next();
   for (u32 row = blockIdx.x; row < p.m; row += gridDim.x) {
     for (u32 k = threadIdx.x * 16; k < p.k; k += THREADS * 16) {
       Eight e[2];
@@ -463,12 +467,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) scaled_largest(const __gri
 
 def computing_kernel(
     name: str, body: str, source: str, outputs: Sequence[OutputKind], constants: dict[str, int], shared: int = 0,
-    into: OutputKind | None = None,
+    into: OutputKind | None = None, cover: Cover = ANY,
 ) -> KernelSource:  # fmt: skip
     """Make a kernel from a body, the arithmetic functions, the constants of the outputs, and other constants."""
     names = "".join(kind.text(f"O{i}") for i, kind in enumerate(outputs))
     names += (into or OutputKind(source)).text("In")
-    first = {"SOURCE": KINDS[source], "OUTPUTS": len(outputs), "STEPS": STEPS, "TILE_SIZE": TILE, **constants}
+    first = {"SOURCE": KINDS[source], "OUTPUTS": len(outputs), "TILE_SIZE": TILE}
+    first |= {"ENDS": int(cover.ends), "FULL_ROWS": int(cover.rows), "FULL_COLUMNS": int(cover.columns), **constants}
     return make_kernel(
         name, NUMBERS + _PLAN + names + body, first, shared, ("plan",), prelude=TYPES + AWAIT, awaits=True
     )
@@ -477,45 +482,45 @@ def computing_kernel(
 def scaled_rows(
     source: str,
     outputs: Sequence[OutputKind],
+    tile: RowsTile,
     *,
-    across: int,
-    columns: int,
-    down: int,
     aligned: bool,
-    split: bool,
+    cover: Cover,
     rows: bool = False,
     into: bool = False,
     index_bytes: int = 8,
     scaled_source: OutputKind | None = None,
 ) -> KernelSource:
-    """Make the kernel `scaled_rows`. across: warps side by side along a row. columns, down: number of vectors per lane
-    along a row, and number of rows per lane.
+    """Make the kernel `scaled_rows`.
 
     rows, into: whether an index with entries of `index_bytes` bytes selects the rows of the source, and of the
     destination. scaled_source: the constants of a source with scales, which is dequantised.
     """
     dequantises = scaled_source is not None and outputs[0].rule != "keep"
-    arguments = "row[r], line[r], k" if dequantises else "row[r], stored[r * COLUMNS + c][0], line[r], k"
-    head = "write_numbers<O{0}>(e, stored[r * COLUMNS + c]" if dequantises else "write_vector<O{0}>(e"
-    calls = "\n      ".join(f"{head.format(i)}, p, p.out[{i}], {arguments});" for i in range(len(outputs)))
+    write = "write_numbers" if dequantises else "write_vector"
+    calls = "\n      ".join(
+        f"{write}<O{i}>(e, stored[r * COLUMNS + c], p, p.out[{i}], row[r], line[r], k);" for i in range(len(outputs))
+    )
     constants = {
-        "THREADS": 256, "CTAS": ROWS_RESIDENT, "ACROSS": across, "COLUMNS": columns, "DOWN": down,
-        "ALIGNED": int(aligned), "SPLIT": int(split), "ROWS": int(rows), "INTO": int(into), "INDEX_BYTES": index_bytes,
-        "SPREAD": 64 if dequantises else 8, "KEEPS": int(scaled_source is not None and not dequantises),
+        "THREADS": tile.threads, "CTAS": ROWS_RESIDENT * ROWS_THREADS // tile.threads, "LANES": tile.lanes,
+        "VECTOR": tile.vector, "ACROSS": tile.across, "COLUMNS": tile.columns, "DOWN": tile.down,
+        "ALIGNED": int(aligned), "SPLIT": int(tile.split), "ROWS": int(rows), "INTO": int(into),
+        "INDEX_BYTES": index_bytes, "SCALED_SOURCE": int(scaled_source is not None),
+        "KEEPS": int(scaled_source is not None and not dequantises),
     }  # fmt: skip
     return computing_kernel(
-        "scaled_rows", _ROWS.replace("@rows@", calls), source, outputs, constants, into=scaled_source
+        "scaled_rows", _ROWS.replace("@rows@", calls), source, outputs, constants, into=scaled_source, cover=cover
     )
 
 
 def scaled_whole(
-    source: str, outputs: Sequence[OutputKind], *, threads: int, pieces: int, aligned: bool
+    source: str, outputs: Sequence[OutputKind], *, threads: int, pieces: int, aligned: bool, cover: Cover
 ) -> KernelSource:
     """Make the kernel `scaled_whole`, where a CTA processes a whole row, with `pieces` times 8 elements per
     thread."""
     calls = "\n  ".join(f"write_whole<O{i}>(held, p, p.out[{i}], peak, row);" for i in range(len(outputs)))
     constants = {"THREADS": threads, "PIECES": pieces, "ALIGNED": int(aligned), "INDEX_BYTES": 8}
-    return computing_kernel("scaled_whole", _WHOLE.replace("@whole@", calls), source, outputs, constants)
+    return computing_kernel("scaled_whole", _WHOLE.replace("@whole@", calls), source, outputs, constants, cover=cover)
 
 
 def scaled_largest(source: str, *, aligned: bool) -> KernelSource:

@@ -9,34 +9,92 @@ from dataclasses import dataclass
 from typing import Final
 
 from cute_py.gpu.kernels.numbers import KINDS, RULES
+from cute_py.targets import WARP
 
 TILE: Final = 128
 """Rows and columns of a tile."""
 PIECE: Final = 8
 """Elements of a piece, which `Eight` holds."""
 ROW_ELEMENTS: Final = 2 * PIECE
-"""Elements of a row in a lane of `scaled_rows`."""
+"""Elements of a vector of `scaled_rows`, except if it dequantises: then it is a piece."""
 LANES: Final = 8
-"""Number of lanes that share a row."""
+"""Number of lanes that share a row in `scaled_rows`, except if it dequantises: then a warp has one row."""
 WHOLE_PIECES: Final = 8
 """Maximum number of pieces of 8 elements per thread of `scaled_whole`."""
-STEPS: Final = 8
-"""Maximum number of digits in the index of a row, and of a column, in an order of scales."""
 
-HEAD: Final = struct.Struct("<5Qqq8If3I")
-"""Format of source, its scales, rows, into_rows, record; pitch, spare; m, k, rows of the source, rows of the
-destination, tiles across, magic, shift, masked element; total; tiles down; spare."""
-OUTPUT: Final = struct.Struct(f"<2Qq6I{2 * STEPS}I6f2I")
-"""Format of data, scales, pitch; lines, along, rows and columns of scales, fill, spare; steps; totals."""
-INPUT_STEPS: Final = struct.Struct(f"<{2 * STEPS}I")
+HEAD: Final = struct.Struct("<5Qq8If3I")
+"""Format of source, its scales, rows, into_rows, record; pitch; m, k, rows of the source, rows of the destination,
+tiles across, magic, shift, masked element; total; tiles down; steps of the last digits of the source's scales."""
+OUTPUT: Final = struct.Struct("<2Qq8I6f")
+"""Format of data, scales, pitch; lines, along, rows and columns of scales, fill, steps of the last digits, spare;
+totals."""
 
 
 @dataclass(frozen=True, slots=True)
 class Digits:
-    """Map from (row, column) to the index of a scale, as (size, step) of each digit; the last digit is unbounded."""
+    """Map from (row, column) to the index of a scale, as (size, step) of each digit; the last digit is unbounded.
 
-    rows: tuple[tuple[int, int], ...]
-    columns: tuple[tuple[int, int], ...]
+    The steps of the last digits depend on the matrix, so they are parameters of a kernel. The other digits are
+    compile-time constants.
+    """
+
+    rows: tuple[tuple[int, int], ...] = ()
+    columns: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """Steps of the last digit of a row and of a column; 0 if there is no digit."""
+        row, column = (one[-1][1] if one else 0 for one in (self.rows, self.columns))
+        return row, column
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """How the vectors and the grid of a kernel cover the matrix and its outputs.
+
+    ends: whether a vector may extend past the end of a line. rows, columns: whether the rows and columns of the grid
+    are those of the matrix, of each output and of its scales, without padding and without an index; the kernel then
+    does not compare them with a limit.
+    """
+
+    ends: bool = True
+    rows: bool = False
+    columns: bool = False
+
+
+ANY: Final = Cover()
+"""No assumption about sizes."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowsTile:
+    """The rows of a CTA of `scaled_rows`, and the vectors of its lanes.
+
+    threads: threads of a CTA. lanes: lanes that share a row. across: warps side by side along a row. columns, down:
+    vectors of a lane along a row, and rows of a lane. split: whether rows that are 32 apart are in one warp.
+    """
+
+    threads: int
+    lanes: int
+    across: int
+    columns: int
+    down: int
+    split: bool
+
+    @property
+    def vector(self) -> int:
+        """Elements of a vector: a piece if a warp has one row, because the kernel then dequantises."""
+        return PIECE if self.lanes == WARP else ROW_ELEMENTS
+
+    @property
+    def wide(self) -> int:
+        """Columns of a CTA."""
+        return self.lanes * self.vector * self.across * self.columns
+
+    @property
+    def tall(self) -> int:
+        """Rows of a CTA."""
+        return self.threads // WARP // self.across * (WARP // self.lanes) * self.down
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +104,8 @@ class OutputKind:
     kind: kind of its elements. block: rows and columns of a block; 0 for all. rule: a key of `RULES`. scale_bytes:
     bytes of a stored scale. power: whether a scale is a ue8m0. words: whether the scales of four adjacent blocks along
     the block's axis are four adjacent bytes. split: whether lines that are 32 apart have adjacent scales. vector:
-    whether lines begin at multiples of 16 bytes. rows, columns: sizes of the digits of a row and of a column; the
-    kernel computes the index of a scale from them.
+    whether lines begin at multiples of 16 bytes. digits: the map to the index of a scale, without the steps of the last
+    digits.
     """
 
     kind: str
@@ -63,8 +121,7 @@ class OutputKind:
     mantissa: int = 0
     max_power: int = 0
     largest: float = 1.0
-    rows: tuple[int, ...] = ()
-    columns: tuple[int, ...] = ()
+    digits: Digits = Digits()
 
     def text(self, name: str) -> str:
         """Return the C++ structure with these constants."""
@@ -78,18 +135,17 @@ class OutputKind:
         return (
             f"struct {name} {{\n  enum : u32 {{ {inside} }};\n"
             f"  static __device__ __forceinline__ float largest() {{ return {self.largest!r}f; }}\n"
-            f"  static __device__ __forceinline__ u32 row(u32 x, const u32* s) {{ return {_index(self.rows, 0)}; }}\n"
-            f"  static __device__ __forceinline__ u32 column(u32 x, const u32* s) "
-            f"{{ return {_index(self.columns, STEPS)}; }}\n}};\n"
+            f"  static __device__ __forceinline__ u32 row(u32 x, u32 step) {{ return {_index(self.digits.rows)}; }}\n"
+            f"  static __device__ __forceinline__ u32 column(u32 x, u32 step) "
+            f"{{ return {_index(self.digits.columns)}; }}\n}};\n"
         )
 
 
-def _index(sizes: Sequence[int], first: int) -> str:
-    """Return a C expression for the sum of the digits of x times their steps."""
+def _index(digits: Sequence[tuple[int, int]]) -> str:
+    """Return a C expression for the sum of the digits of x times their steps. `step`: the step of the last digit."""
     terms, below = [], 1
-    for i, size in enumerate(sizes):
-        digit = f"x / {below}u" if below > 1 else "x"
-        digit += f" % {size}u" if i < len(sizes) - 1 else ""
-        terms.append(f"({digit}) * s[{first + i}]")
+    for size, step in digits[:-1]:
+        if step:
+            terms.append(f"x / {below}u % {size}u * {step}u")
         below *= size
-    return " + ".join(terms) or "0u"
+    return " + ".join([*terms, f"x / {below}u * step"])

@@ -41,12 +41,11 @@ __device__ __forceinline__ u32 shared_address(const void* p) { return (u32)__cvt
 """Unsigned integer types by width, and the conversion to a shared-memory address."""
 
 AWAIT: Final = r"""
-__device__ __forceinline__ void await_previous() {
-  asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
-}
+__device__ __forceinline__ void await_previous() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+__device__ __forceinline__ void allow_next() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 """.lstrip()
-"""The wait for the previous kernel, for a kernel that may be launched while that kernel still runs. The kernel accesses
-memory only after this wait, and the next kernel may be launched after it."""
+"""For a kernel that may be launched while the previous kernel still runs: the wait for the previous kernel, and the
+permission to launch the next one. The kernel accesses memory only after the wait."""
 
 BARRIERS: Final = (
     TYPES

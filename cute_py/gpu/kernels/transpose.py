@@ -129,6 +129,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_transposed(
     barrier_init(barrier, 1);
     barrier_init_done();
     await_previous();
+    allow_next();
   }
   u32 number = blockIdx.x, phase = 0;
   do {
