@@ -376,7 +376,7 @@ def _cover(
     access: int, grid: tuple[int, int], sides: tuple[list[int], list[int]], outputs: Sequence[MatrixSide],
     index: RowIndex | None = None,
 ) -> Cover:  # fmt: skip
-    """How vectors of `access` elements and a grid of so many rows and columns cover the matrix and its outputs."""
+    """How vectors of `access` elements, and a grid with the rows and columns `grid`, cover the matrix and outputs."""
     by_index = index is not None and (index.rows or index.into)
     full = [all(side == extent for side in one) for one, extent in zip(sides, grid, strict=True)]
     ends = any(extent % access for extent in (sides[1][0], *(one.along for one in outputs)))
@@ -414,7 +414,7 @@ def _least_padding(width: int, unit: int, counts: Sequence[int]) -> int:
 def _rows_tile(
     shape: tuple[int, int], bits: int, kinds: Sequence[OutputKind], dequantises: bool, scaled_source: bool
 ) -> RowsTile:
-    """The rows and vectors of a CTA, for elements of so many bits."""
+    """The rows and vectors of a CTA. bits: width of an element of the source."""
     height, width = shape
     lanes, vector = (WARP, PIECE) if dequantises else (LANES, ROW_ELEMENTS)
     across = _least_padding(width, lanes * vector, (4, 2, 1))

@@ -9,8 +9,8 @@
 
 Each kernel reads its source once, and may write several outputs. Sizes, strides and addresses are parameters; the
 properties of an output (`O`) are compile-time constants, and so is whether the grid covers the matrix without a
-remainder (`Cover`): then nothing is compared with a size. The threads that hold a block compute its scale, and write the
-scale to the position that the digits of `O` give. They also write the padding of the scales.
+remainder (`Cover`): then nothing is compared with a size. The threads that hold a block compute its scale, and write
+the scale to the position that the digits of `O` give. They also write the padding of the scales.
 """
 
 from __future__ import annotations
