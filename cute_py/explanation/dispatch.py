@@ -217,14 +217,16 @@ _RECOGNISERS: Final[tuple[_Recogniser, ...]] = (
         "read_triton_layouts",
         r"#(?:ttg|triton|gluon|ttng)|Layout\(|-> \(|is a size 1|sizePerThread|x\w{1,40}, #",
     ),
-    _recogniser("rows.scaled_products", "read_scaled_products", "Invalid scaling configuration"),
+    _recogniser(
+        "rows.scaled_products", "read_scaled_products", "Invalid scaling configuration|scaling, scale_a should be"
+    ),
     _recogniser("map_pastes", "read_maps", r"[0-9]"),
     _recogniser("messages", "read_messages"),
     _recogniser(
         "format_pastes",
         "read_formats",
         r"scal|Sf\w{0,8}Atom|swizzle|e8m0|block_size|%\s?128|of 128|to_blocked|SF transformation|tma_aligned|128x4|8x4"
-        r"|UE4M3|VEC128|sf\.s|FP4 GEMM|e2m1fn_x2",
+        r"|UE4M3|VEC128|sf\.s|FP4 GEMM|e2m1fn_x2|Float8|fp8|row-?wise",
     ),
     _recogniser("dsl_pastes", "read_dsl"),
     _recogniser("messages", "read_steps"),
@@ -235,6 +237,7 @@ _RECOGNISERS: Final[tuple[_Recogniser, ...]] = (
     _recogniser("messages", "read_metrics", "bank.conflict"),
     _recogniser("tiled_pastes", "read_tiled", r"Tiled|[_ ]Atom|desc|Thr(?:Copy|MMA)"),
     _recogniser("dsl_pastes", "read_dsl_tensors", "tensor|raw_ptr"),
+    _recogniser("triton_pastes", "read_tensor_descriptors", "tensor_?descriptor"),
     _recogniser("layout_pastes", "read_printed"),
     _recogniser("dsl_pastes", "read_dsl_types", "!cute"),
     _recogniser("layout_pastes", "read_spelled"),

@@ -520,12 +520,12 @@ def _torch(text: str) -> Iterator[Reading]:
             )
             continue
         named = TYPE_NAME.search(text)
-        found = _array_reading(match.span(), shape, stride, lines, named[1] if named else "")
+        found = array_reading(match.span(), shape, stride, lines, named[1] if named else "")
         of_map = re.match(r"\s{0,9},?\s{0,9}block_shape", text[match.end() : match.end() + 40])  # its box matters too
         yield replace(found, judged=False) if of_map else found
 
 
-def _array_reading(
+def array_reading(
     span: tuple[int, int], shape: tuple[int, ...], stride: tuple[int, ...], lines: list[str], dtype: str
 ) -> Reading:
     """Explain whether TMA can copy an array of this shape and stride, and if not, what to pad."""

@@ -1,4 +1,5 @@
-"""Read the layouts that Triton and Gluon print: linear layouts, encodings, tensor memory, padding.
+"""Read the layouts that Triton and Gluon print (linear layouts, encodings, tensor memory, padding), and calls that make
+tensor descriptors.
 
 This module finds the layouts among other lines of the text and behind MLIR aliases, `notation` parses them, and the
 reading applies them to the tiles that the text mentions. Tensor memory and padded layouts have no linear layout, so
@@ -8,15 +9,19 @@ this module explains their parameters.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted
-from cute_py.explanation.readings import Reading, some
-from cute_py.notation.argument_lists import matching_bracket
+from cute_py.explanation.layout_pastes import array_reading, layout_facts
+from cute_py.explanation.readings import TYPE_NAME, Reading, some, type_bits
+from cute_py.layout.layout import Layout
+from cute_py.notation.argument_lists import matching_bracket, split_operands
 from cute_py.notation.triton import TritonLayout, parse_triton
 from cute_py.notation.triton_encodings import TritonEncoding
 from cute_py.notation.triton_texts import NAMES, parse_any
@@ -255,3 +260,106 @@ def _padded(shown: str) -> list[str]:
         for interval, pad in pairs[:4]
     ]
     return [*lines, "padding is not linear over bits, and TMA can't write it, because a box has no gaps"]
+
+
+# ---- tensor descriptors ---------------------------------------------------------------------------------------------
+#
+#     tl.make_tensor_descriptor(a_ptr, shape=[M, K], strides=[K, 1], block_shape=[128, 64])
+#     TensorDescriptor(a, [M, K], [K, 1], [128, 64])            TensorDescriptor.from_tensor(a, [128, 64])
+#
+# Shape, strides and block are outermost first. A descriptor becomes a tensor map: its strides must be multiples of 16
+# bytes, and the rows of its block must have at least 16 bytes. Triton splits a block that is larger than a box.
+
+_DESCRIPTOR_CALL: Final = re.compile(r"\b(?:make_tensor_descriptor|TensorDescriptor(?P<tensor>\.from_tensor)?)\(")
+_ARGUMENTS: Final = ("base", "shape", "strides", "block_shape")
+_KEY: Final = re.compile(r"(\w{1,40})\s?=\s?(.+)", re.DOTALL)
+_LIST: Final = re.compile(r"[\[(]\s?([0-9]{1,18}(?:\s?,\s?[0-9]{1,18}){0,7})\s?,?\s?[\])]")
+_SOURCE: Final = "Triton, make_tensor_descriptor"
+_WIDTHS: Final = (8, 16, 32)
+MOST_ARGUMENTS: Final = 8
+"""Maximum number of arguments that are read."""
+ROW_BYTES: Final = 16
+"""Minimum number of bytes of a row of a block."""
+BLOCK_ELEMENTS: Final = 1 << 20
+"""Maximum number of elements of a block: TRITON_MAX_TENSOR_NUMEL."""
+
+
+def read_tensor_descriptors(text: str) -> list[Reading]:
+    """Read every call in `text` that makes a tensor descriptor."""
+    found = []
+    for match in some(_DESCRIPTOR_CALL.finditer(text)):
+        end = matching_bracket(text, match.end()) + 1
+        names = ("base", "block_shape") if match["tensor"] else _ARGUMENTS
+        arguments = _arguments(text[match.end() : end - 1], names)
+        if "block_shape" in arguments:
+            found.append(_descriptor(arguments, (match.start(), end), TYPE_NAME.search(text)))
+    return found
+
+
+def _arguments(text: str, names: Sequence[str]) -> dict[str, str]:
+    """The text of each argument, by its name; names: of the positional ones."""
+    found: dict[str, str] = {}
+    for name, part in itertools.zip_longest(names, split_operands(text)[:MOST_ARGUMENTS], fillvalue=""):
+        if not part:
+            break
+        key = _KEY.fullmatch(part)
+        found[key[1] if key else name] = (key[2] if key else part).strip()
+    return found
+
+
+def _descriptor(arguments: dict[str, str], span: tuple[int, int], named: re.Match[str] | None) -> Reading:
+    kind = "A tensor descriptor of Triton"
+    lists = {name: match for name in _ARGUMENTS[1:] if (match := _LIST.fullmatch(arguments.get(name, "")))}
+    shape, strides, block = (
+        tuple([int(n) for n in lists[name][1].split(",")]) if name in lists else () for name in _ARGUMENTS[1:]
+    )
+    if lacking := [name for name in _ARGUMENTS[1:] if name not in lists]:
+        meaning = [f"{name} = {arguments[name]}, outermost first" for name in _ARGUMENTS[1:] if name in arguments]
+        return Reading(kind, *span, meaning, missing=[f"the numbers of {name}" for name in lacking])
+    if not len(shape) == len(strides) == len(block):
+        ranks = f"shape has {len(shape)} modes, strides {len(strides)}, and block_shape {len(block)}; must be equal"
+        return Reading(kind, *span, broken=[Diagnostic("ranks", text=ranks, source=_SOURCE)])
+    try:
+        layout = Layout(shape, strides)
+        lines = [f"as CuTe writes it: {layout}", *(line.strip() for line in layout_facts(layout))]
+    except CuteError as error:
+        return Reading(kind, *span, broken=[Diagnostic("layout", text=error.headline)])
+    bits = type_bits(named[1]) if named else 0
+    of_array = array_reading(span, shape, strides, lines, named[1] if named else "")
+    return replace(
+        of_array,
+        kind=f"{kind}, of {named[1]}" if named else kind,
+        meaning=[*of_array.meaning, *_block_lines(block, strides, bits)],
+        broken=[*of_array.broken, *_block_rules(block, strides, bits)],
+    )
+
+
+def _block_lines(block: tuple[int, ...], strides: tuple[int, ...], bits: int) -> Iterator[str]:
+    """Describe the block; if the width is unknown, also the widths whose strides are multiples of 16 bytes."""
+    shown, count = " x ".join(map(str, block)), math.prod(block)
+    widths = (bits,) if bits else _WIDTHS
+    rows = ", ".join(f"{block[-1] * width // 8} bytes with {width} bits" for width in widths)
+    yield f"a block of {shown} has {count} elements; its rows have {rows}"
+    if not bits:
+        fit = [width for width in _WIDTHS if not any(stride * width % 128 for stride in strides[:-1])]
+        named = ", ".join(map(str, fit)) or "no width"
+        yield f"the strides are multiples of 16 bytes for elements of {named}{' bits' * bool(fit)}"
+
+
+def _block_rules(block: tuple[int, ...], strides: tuple[int, ...], bits: int) -> Iterator[Diagnostic]:
+    """Yield the rules of Triton that the block breaks. bits: width of an element; 0 if it is unknown, then only what no
+    width fits is broken."""
+    for i, extent in enumerate(block):
+        if extent < 1 or extent & (extent - 1):
+            text = f"block_shape[{i}] = {extent}; must be a power of 2"
+            yield Diagnostic("power of 2", text=text, source=_SOURCE)
+    if block[-1] * (bits or 64) // 8 < ROW_BYTES:
+        size = f"{block[-1] * bits // 8} bytes" if bits else f"{block[-1]} elements of at most 64 bits"
+        text = f"a row of the block has {size}; must have at least {ROW_BYTES} bytes"
+        yield Diagnostic("box_row", text=text, source=_SOURCE)
+    if (count := math.prod(block)) > BLOCK_ELEMENTS:
+        text = f"the block has {count} elements; must have at most {BLOCK_ELEMENTS}"
+        yield Diagnostic("block elements", text=text, source=_SOURCE)
+    if strides[-1] != 1:
+        text = f"strides[-1] = {strides[-1]}; must be 1, the last mode is the contiguous one"
+        yield Diagnostic("contiguous mode", text=text, source=_SOURCE)

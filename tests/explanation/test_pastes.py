@@ -439,3 +439,31 @@ def test_declarations_that_a_call_reads_are_no_map_of_their_own() -> None:
 def test_a_list_of_names_is_not_an_address() -> None:
     said = str(cute.explain(CALL.replace("{1000, 512}", "{WIDTH, HEIGHT}")))
     assert "global_dim (`{WIDTH, HEIGHT}` is not computed here: replace it with its numbers)" in said
+
+
+@pytest.mark.parametrize(
+    ("call", "rules"),
+    [
+        ("tl.make_tensor_descriptor(p, [1024, 1024], [1024, 1], [128, 64])  # float16", []),
+        (
+            "d = TensorDescriptor(base=a, shape=[1000, 1004], strides=[1004, 1], block_shape=[128, 64])  # float16",
+            ["stride_alignment"],
+        ),
+        ("make_tensor_descriptor(p, [1000, 1000], [1, 1000], [96, 64])  # bfloat16", ["power of 2", "contiguous mode"]),
+        ("make_tensor_descriptor(p, [64, 64], [64, 1], [8, 4])  # float16", ["box_row"]),
+        ("make_tensor_descriptor(p, [64, 64], [64, 1], [8, 1])", ["box_row"]),
+        ("make_tensor_descriptor(p, [8192, 8192], [8192, 1], [2048, 1024])  # int8", ["block elements"]),
+        ("TensorDescriptor(a, [64, 64], [64], [8, 4])", ["ranks"]),
+    ],
+)
+def test_a_tensor_descriptor_of_triton(call: str, rules: list[str]) -> None:
+    (reading,) = readings_of(call)
+    assert reading.kind.startswith("A tensor descriptor of Triton")
+    assert [one.rule for one in reading.broken] == rules
+
+
+def test_what_a_tensor_descriptor_of_triton_lacks() -> None:
+    said = str(cute.explain("make_tensor_descriptor(p, [1000, 1000], [1000, 1], [128, 64])"))
+    assert "the strides are multiples of 16 bytes for elements of 16, 32 bits" in said and "the element type" in said
+    said = str(cute.explain("TensorDescriptor.from_tensor(a, [128, BLOCK_K])"))
+    assert "block_shape = [128, BLOCK_K]" in said and "the numbers of strides" in said

@@ -4,7 +4,8 @@
     - For <recipe> scaling, a and b should be <type>, scales should be <type>, scale_a should be (<rows>, <columns>) ...
     Got mat_a.dtype()=<type>, scale_a.dtype()=<type>, scale_a.size()=[...], scale_a.stride()=[...], ...
 
-Source: PyTorch, aten/src/ATen/native/cuda/ScaledBlas.cpp. torch/_meta_registrations.py has a form without types.
+Source: PyTorch, aten/src/ATen/native/cuda/ScaledBlas.cpp. torch/_meta_registrations.py has a form without types, and
+earlier versions print one recipe only, without the first line.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from cute_py.explanation.readings import Reading
 from cute_py.formats.format import Format, fp8, mxfp8, nvfp4
 from cute_py.tensor.array_views import row_major
 
-_MESSAGE: Final = "Invalid scaling configuration."
+_BEGIN: Final = re.compile(r"Invalid scaling configuration\.|\bFor [\w ]{1,60} scaling, scale_a should be ")
 _LONGEST: Final = 4000
 """Characters of the message before its last line; the last line has at most 800."""
 _FIELD: Final = re.compile(
@@ -112,8 +113,9 @@ def _recipe(text: str) -> Recipe | None:
 
 def read_scaled_products(text: str) -> list[Reading]:
     """Read the message, if it lists the recipes and the operands."""
-    begin = text.find(_MESSAGE)
-    middle = text.find("Got ", begin, begin + _LONGEST) if begin >= 0 else -1
+    head = _BEGIN.search(text)
+    begin = head.start() if head else 0
+    middle = text.find("Got ", begin, begin + _LONGEST) if head else -1
     if middle < 0:
         return []
     listed, got = text[begin:middle], text[middle : middle + 800].partition("\n")[0]
