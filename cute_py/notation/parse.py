@@ -50,8 +50,9 @@ _SHOWN: Final = 40
 
 _OPERATION = re.compile(r"\s*(?:Tiled ?MMA|Tiled ?Copy|ThrMMA|ThrCopy|MMA[_ ]Atom|Copy[_ ]Atom)\s*\n")
 _TRITON = re.compile(
-    r"\s*(?:- \w+(?:=[0-9]+ ->| is a size 1)|#ttg\.|\(empty layout|"
-    r"(?:(?:Distributed|Shared)Linear|Blocked|NVMMADistributed|DotOperand|Slice|SwizzledShared|NVMMAShared)Layout\()"
+    r"\s*(?:- \w+(?:=[0-9]+ ->| is a size 1)|#(?:ttg|ttng|triton_gpu|triton_nvidia_gpu|gluon)\.|\(empty layout|"
+    r"(?:\w{1,40}\.){0,3}(?:(?:Distributed|Shared)Linear|Blocked|NVMMADistributed|DotOperand|Slice|SwizzledShared"
+    r"|NVMMAShared|PaddedShared|TensorMemory|TensorMemoryScales)Layout\()"
 )
 _ALIAS = re.compile(r"\s*#\w{1,80}\s*=\s*(?=#)")
 """An MLIR alias, such as `#blocked =`, before its attribute."""

@@ -57,7 +57,7 @@ _SINGLE: Final = re.compile(r"- (\w+) is a size 1 dimension")
 _OUT: Final = re.compile(r"(?:where out dims are: |\(empty layout with out-dims )\[([^\]]*)\]\)?")
 _OUT_DIM: Final = re.compile(r"(\w+) \(size ([0-9]{1,39})\)")
 _ATTRIBUTE: Final = re.compile(r"(?:#ttg\.)?(?:generic_)?(?:linear|shared_linear)\s*<")
-_GLUON: Final = re.compile(r"(?:DistributedLinear|SharedLinear)Layout\(")
+_GLUON: Final = re.compile(r"(?:\w{1,40}\.){0,3}(?:DistributedLinear|SharedLinear)Layout\(")
 _LIST: Final = re.compile(r"(?<!\w)(\w{1,80}) ?= ?(\[[\[\]0-9, ]*\])")
 _GLUON_NAMES: Final = {
     "reg_bases": "register",

@@ -52,6 +52,9 @@ _ONE_CTA: Final = ("ctas_per_cga", "cta_split_num", "cta_order")
 """Keys for the CTAs of a cluster in earlier versions; accepted if there is one CTA."""
 _OPEN: Final = re.compile(r"\s*#(?:ttg\.|triton_gpu\.)?(\w+)\s*<\{")
 _OPEN_CLASS: Final = re.compile(r"\s*(?:\w+\.)*(\w+)Layout\(")
+_OTHER: Final = re.compile(r"\s*(?:#\w{1,40}\.(\w{1,80})\s*<|(?:\w{1,40}\.){0,3}(\w{1,80})Layout\()")
+"""The name of an attribute or of a class, whether it is supported or not."""
+_LINEAR: Final = ("linear", "generic_linear", "shared_linear", "DistributedLinear", "SharedLinear")
 _KEY: Final = re.compile(r"\s*(\w+)\s*=\s*")
 _WORD: Final = re.compile(r"\s*(true|false|True|False|None|[0-9]{1,39})")
 
@@ -184,6 +187,20 @@ def parse_triton_encoding(text: str) -> TritonEncoding:
 
 
 def parse_any(text: str) -> TritonLayout | TritonEncoding:
-    """Parse a linear layout or an encoding."""
+    """Parse a linear layout or an encoding.
+
+    Raises:
+        ParseError: the text is neither. The error of another encoding, such as a layout of tensor memory, names the
+            encodings that can be parsed.
+    """
+    other = _OTHER.match(text)
+    name = (other[1] or other[2]) if other else ""
+    if name and not is_linear(text) and name not in (*NAMES, *_LINEAR):
+        explained = re.match("tensor_?memory|padded", name, re.IGNORECASE)
+        raise ParseError(
+            f"at position 0: {given(name)} is not an encoding that parse supports",
+            {"text": shortened(text, 80), "supported": ", ".join(sorted((*_KINDS, "linear", "shared_linear")))},
+            "explain(text) explains the parameters of this layout" if explained else None,
+        )
     encoded = _OPEN.match(text) or ((found := _OPEN_CLASS.match(text)) and found[1] in _CLASSES)
     return parse_triton_encoding(text) if encoded and not is_linear(text) else parse_triton(text)

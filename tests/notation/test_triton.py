@@ -400,3 +400,33 @@ def test_a_tile_of_swizzled_bytes_is_the_layout_of_its_elements(swizzle: str, dt
             "#ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>"
         )
         assert to_triton(tile) == shared.linear((64, 64))
+
+
+@pytest.mark.parametrize("prefix", ["ttgl.", "gl.", "triton.experimental.gluon.", ""])
+def test_classes_of_gluon_behind_the_name_of_a_module(prefix: str) -> None:
+    blocked = "BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])"
+    bases = "reg_bases=[[0, 1]], lane_bases=[[1, 0]], warp_bases=[], block_bases=[]"
+    linear = f"DistributedLinearLayout({bases}, shape=[2, 2])"
+    assert cute.parse(f"{prefix}SliceLayout(1, {prefix}{blocked})") == cute.parse(f"SliceLayout(1, {blocked})")
+    assert cute.parse(prefix + linear) == cute.parse(linear)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#ttng.tensor_memory_encoding<blockM = 128, blockN = 256, colStride = 1>",
+        "#ttg.padded_shared<[128:+4] {order = [1, 0], shape = [16, 128]}>",
+        "ttgl.TensorMemoryLayout([128, 128], col_stride=1)",
+    ],
+)
+def test_a_layout_that_only_explain_reads(text: str) -> None:
+    with pytest.raises(ParseError, match="is not an encoding that parse supports") as refused:
+        cute.parse(text)
+    assert "explain(text)" in str(refused.value)
+    assert "A layout of Triton" in str(cute.explain(text))
+
+
+def test_an_encoding_of_another_gpu() -> None:
+    with pytest.raises(ParseError, match="'amd_mfma' is not an encoding") as refused:
+        cute.parse("#ttg.amd_mfma<{version = 3}>")
+    assert "explain" not in str(refused.value) and "nvidia_mma" in str(refused.value)
