@@ -200,7 +200,7 @@ class CopyPlan(PairedElements):
             lines.append(f"  shared       {self.shared_layout}, {self.wavefronts} wavefronts in all")
         lines += [
             f"  sectors      {self.sectors[0]} read, {self.sectors[1]} written, of 32 bytes",
-            f"  expected     {100 * self.expected:.0f} % of a memcpy's rate",
+            f"  expected     {100 * self.expected:.0f} % of the rate of a large memcpy, estimated for an NVIDIA H200",
         ]
         return "\n".join(lines)
 

@@ -228,6 +228,7 @@ _RECOGNISERS: Final[tuple[_Recogniser, ...]] = (
         r"scal|Sf\w{0,8}Atom|swizzle|e8m0|block_size|%\s?128|of 128|to_blocked|SF transformation|tma_aligned|128x4|8x4"
         r"|UE4M3|VEC128|sf\.s|FP4 GEMM|e2m1fn_x2|Float8|fp8|row-?wise",
     ),
+    _recogniser("format_pastes", "read_permuted", r"\.\s?(?:permute|trans|transpose|swapaxes|m?T\b|t\()"),
     _recogniser("dsl_pastes", "read_dsl"),
     _recogniser("messages", "read_steps"),
     _recogniser("compiler_pastes", "read_compiler", "assert|error:|instantiation of"),

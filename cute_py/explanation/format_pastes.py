@@ -8,12 +8,13 @@ FlashInfer and cuBLASLt. If a message contains the sizes, this module computes s
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cute_py.errors import CuteError, unless_refused
-from cute_py.explanation.readings import Reading, some
+from cute_py.explanation.readings import MOST_READINGS, Reading, some
 from cute_py.explanation.rows.known_texts import found, rows, tables
 from cute_py.explanation.rows.scale_counts import MOST_DIGITS, scale_counts
 from cute_py.formats.format import Format, fp8, mxfp8, nvfp4, parse_format
@@ -21,6 +22,11 @@ from cute_py.formats.scale_orders import NAMED_ORDERS, ScaleOrder, scale_order, 
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
 from cute_py.notation.parse import parse
+from cute_py.notation.torch_views import PermutedView, permuted_view
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _SIZES: Final = "for M = 256, K = 512"
 
@@ -243,6 +249,62 @@ def read_formats(text: str) -> list[Reading]:
         if all(reading.end <= other.begin or reading.begin >= other.end for other in taken):
             taken.append(reading)
     return taken
+
+
+_INTERLEAVED: Final = ("32_4_4", "8x4", "triton_blackwell", "rocm_32_8", "vllm_v_4x4")
+"""Orders that programs make from the plain grid, or read as it, by a reshape and a permutation."""
+MOST_SCALES: Final = 1 << 20
+"""Maximum number of elements of a permuted tensor that is compared with the orders."""
+
+
+def read_permuted(text: str) -> list[Reading]:
+    """Read each chain of reshapes and permutations whose sizes are numbers, as a layout, and name the scale order that
+    it reads or writes."""
+    taken: list[Reading] = []
+    while len(taken) < MOST_READINGS and (view := permuted_view(text, taken[-1].end if taken else 0)):
+        lines = [
+            f"as CuTe writes it: {view.layout}",
+            "from a coordinate of the result to the index of its element in the memory of the tensor, if that is "
+            "contiguous",
+        ]
+        scales = order_of_view(view)
+        taken.append(Reading("A reshaped and permuted tensor", view.begin, view.end, lines + scales))
+    return taken
+
+
+def order_of_view(view: PermutedView) -> list[str]:
+    """Lines that name the scale order of the memory that a chain reads, or of the memory of its result."""
+    import numpy as np
+
+    from cute_py.layout.offsets import offsets
+
+    count = math.prod(view.first)
+    if count > MOST_SCALES:
+        return []
+    places = offsets(view.layout)
+    for name in _INTERLEAVED:
+        form = mxfp8(scales=name)
+        plain = _grid(form, (places.shape[0], places.shape[1])) if places.ndim == 2 else None
+        if plain is not None and np.array_equal(places, plain):
+            return [f"if it holds scales: the memory has the order {name}, and the result is the plain grid"]
+        for cut in range(1, len(view.first)):
+            shape = math.prod(view.first[:cut]), math.prod(view.first[cut:])
+            grid = _grid(form, shape)
+            if grid is not None and np.array_equal(places.reshape(-1)[grid].reshape(-1), np.arange(count)):
+                made = f"the tensor is the plain grid of {shape[0]} x {shape[1]}, and the result has the order {name}"
+                return [f"if it holds scales: {made}"]
+    return []
+
+
+def _grid(form: Format, shape: tuple[int, int]) -> NDArray[np.int64] | None:
+    """The index of each scale of a plain grid in the order of a format; None if the order has padding for this grid."""
+    import numpy as np
+
+    rows, columns = shape
+    if form.scale_size(rows, columns * 32) != rows * columns:
+        return None
+    index = form.scale_index(rows, columns * 32)
+    return np.asarray(index(np.arange(rows)[:, None], np.arange(columns)[None, :] * 32))
 
 
 _LAYOUT_TEXT: Final = 4000

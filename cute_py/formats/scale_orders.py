@@ -321,7 +321,7 @@ def scale_order(order: str | Layout | ScaleOrder, **parameters: Any) -> ScaleOrd
         raise InvalidValueError(
             f"unknown scale order {given(order)}",
             known_names(name, [r.name for r in ORDERS], NAMED_ORDERS),
-            "cuBLAS, torch and CUTLASS read 32_4_4; TensorRT-LLM and FlashInfer read 8x4",
+            "cuBLAS, torch, CUTLASS and Triton's tutorial read 32_4_4; TensorRT-LLM and FlashInfer read 8x4",
         )
     parameters = {**_written(row, called[2] or ""), **parameters}
     known = [n for n, _ in row.parameters]

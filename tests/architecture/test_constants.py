@@ -88,6 +88,7 @@ REASONS: dict[tuple[str, str], str] = {
     ("atom", "UNIT_BYTES = 16"): "the unit of an offset in a matrix descriptor",
     ("draw", "LINE = 1 << 4"): "scales of a line of a picture",
     ("explanation", "BLOCK_ELEMENTS = 1 << 20"): "elements of a block of Triton",
+    ("explanation", "MOST_SCALES = 1 << 20"): "elements that are compared",
     ("explanation", "ROW_BYTES = 16"): "bytes of a row of a block of Triton",
     ("explanation", "block == 16"): "elements of a block with a scale of NVFP4",
     ("tmem", "REFERENCE_LDO = 16"): "a leading offset that the hardware does not read",

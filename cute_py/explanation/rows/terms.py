@@ -17,6 +17,8 @@ WORDS: Final = reasons("word")
 
 _ALSO: Final = {
     "tv": "TV layout",
+    "tldotscaled": "dot_scaled",
+    "tritonlanguagedotscaled": "dot_scaled",
     "threadvaluelayout": "TV layout",
     "oob": "out of bounds",
     "swizzling": "swizzle",

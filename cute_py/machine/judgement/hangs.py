@@ -286,7 +286,7 @@ def _wrong_phase(ledger: Ledger, life: Life, made: Stuck, threads: Array, parity
         made.cause = "parity"
         made.text += f"; {seen}, so the next phase is {following}, of parity {following & 1}; it has completed"
     made.rank = ROOT
-    made.facts["seen last"] = last if last != NEVER else "none"
+    made.facts["seen last"] = last if last != NEVER else "no phase, this is their first wait"
     return True
 
 

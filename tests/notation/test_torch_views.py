@@ -1,0 +1,85 @@
+"""Layouts of chains of reshapes and permutations are those that numpy computes."""
+
+from __future__ import annotations
+
+import random
+from math import prod
+
+import numpy as np
+import pytest
+
+import cute_py as cute
+from cute_py.explanation.dispatch import readings_of
+from cute_py.layout.offsets import offsets
+from cute_py.notation.torch_views import permuted_view
+
+
+def _splits(dice: random.Random, total: int) -> list[int]:
+    sizes = []
+    while total > 1 and len(sizes) < 4:
+        divisors = [n for n in range(2, total + 1) if total % n == 0]
+        sizes.append(dice.choice(divisors))
+        total //= sizes[-1]
+    return [*sizes, total]
+
+
+def test_random_chains_are_those_of_numpy() -> None:
+    read = 0
+    for seed in range(400):
+        dice = random.Random(seed)
+        total = prod(dice.choice((2, 2, 3, 4, 5)) for _ in range(dice.randint(2, 5)))
+        sizes = _splits(dice, total)
+        x, text = np.arange(total).reshape(sizes), f"x.reshape({', '.join(map(str, sizes))})"
+        for _ in range(dice.randint(1, 3)):
+            if dice.random() < 0.6:
+                order = dice.sample(range(x.ndim), x.ndim)
+                x, text = x.transpose(order), f"{text}.permute({', '.join(map(str, order))})"
+            elif dice.random() < 0.5:
+                a, b = dice.randrange(x.ndim), dice.randrange(-x.ndim, 0)
+                x, text = x.swapaxes(a, b), f"{text}.transpose({a}, {b})"
+            else:
+                sizes = _splits(dice, total)
+                x, text = x.reshape(sizes), f"{text}.contiguous().view([{', '.join(map(str, sizes))}])"
+        view = permuted_view(f"y = {text}; z = 3")
+        if view is None:
+            continue
+        assert np.array_equal(offsets(view.layout).reshape(x.shape), x), text
+        assert f"y = {text}; z = 3"[view.begin : view.end] == text
+        read += 1
+    assert read > 150  # the others permute nothing, or divide a mode into parts that are not whole
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x.view(2, 3)",
+        "x.view(M // 128, 4).permute(1, 0)",
+        "x.view(6, 10).permute(1, 0).reshape(4, 15)",
+        "x.view(2, 3).permute(0, 2)",
+        "x.view(2, 3).permute(0, 0)",
+        "x.view(2, 3).permute(1, 0).reshape(5, 2)",
+        "x.view(0, 3).permute(1, 0)",
+        "x.permute(1, 0)",
+    ],
+)
+def test_chains_without_a_layout(text: str) -> None:
+    assert permuted_view(text) is None
+
+
+@pytest.mark.parametrize(
+    ("order", "made", "read"),
+    [
+        ("32_4_4", "view(2, 4, 32, 4, 4).permute(0, 3, 2, 1, 4)", "view(2, 4, 32, 4, 4).permute(0, 3, 2, 1, 4)"),
+        ("8x4", "view(32, 8, 4, 4).permute(0, 2, 1, 3)", "view(32, 4, 8, 4).permute(0, 2, 1, 3)"),
+    ],
+)
+def test_the_order_of_scales_that_a_chain_makes_or_reads(order: str, made: str, read: str) -> None:
+    (reading,) = readings_of(f"s.{made}.reshape(-1)")
+    assert reading.meaning[-1].endswith(f"plain grid of 256 x 16, and the result has the order {order}")
+    (reading,) = readings_of(f"s.{read}.reshape(256, 16)")
+    assert reading.meaning[-1].endswith(f"the memory has the order {order}, and the result is the plain grid")
+
+
+def test_a_chain_in_a_question() -> None:
+    said = str(cute.explain("in which order is s.view(1, 4, 32, 4, 4).trans(0, 3, 2, 1, 4).reshape(128, 16)?"))
+    assert "((32,4),(4,4)):((16,4),(1,512))" in said and "the order 32_4_4" in said
