@@ -81,7 +81,8 @@ def identify(
         scales: the buffer that a kernel reads; its order is that of its memory, so strides matter. reference: the
             scales as a plain grid, of the same type: (M, Kb) with Kb = ceil(K / V), or (ceil(M / V), Kb) for square
             blocks. shape: the logical (M, K).
-        orders: the orders to try; default: all of `CANDIDATES`. Each order is compared as it is and, if it is defined
+        orders: the orders to try; default: all of `CANDIDATES` and, for a buffer that is a larger matrix than the grid,
+            the grid in its first rows and columns. Each order is compared as it is and, if it is defined
             for all sizes, with rows and columns exchanged.
 
     >>> grid = np.arange(128 * 4, dtype=np.uint32).reshape(128, 4)
@@ -102,7 +103,9 @@ def identify(
     block = _block(reference.shape, M, K)
     whole = Grid(M, K, *block)
     flat, size, grid = _comparable(scales, reference)
-    wanted = CANDIDATES if orders is None else expect(orders, tuple, "orders")
+    wanted = (
+        expect(orders, tuple, "orders") if orders is not None else (*CANDIDATES, *_padded(scales, reference, block))
+    )
     tried = [scale_order(order) for order in wanted]
     shown = reference.dtype if reference.dtype == np.float32 else grid.dtype
     found = [_match(order, False, flat, size, grid, whole, shown) for order in tried]
@@ -115,6 +118,19 @@ def identify(
     for place, match in enumerate(alike if len(alike) > 1 else []):
         other = alike[0] if place else alike[1]
         found[place] = replace(match, text=f"{match.text}; {_compared(match, other, whole)}")
+    return found
+
+
+def _padded(scales: Any, reference: Any, block: tuple[int, int]) -> list[Layout]:
+    """The layouts of a plain grid, and of a transposed one, that is part of a larger matrix, if the buffer is one."""
+    if scales.ndim != 2 or any(step % scales.itemsize or step <= 0 for step in scales.strides):
+        return []
+    found, steps = [], [step // scales.itemsize for step in scales.strides]
+    for (rows, columns), (down, along) in ((scales.shape, steps), (scales.shape[::-1], steps[::-1])):
+        # A gap after each line is part of the matrix.
+        rows, columns = (rows, max(columns, down // along)) if down > along else (max(rows, along // down), columns)
+        if (rows, columns) != reference.shape and rows >= reference.shape[0] and columns >= reference.shape[1]:
+            found.append(Layout(((block[0], rows), (block[1], columns)), ((0, down), (0, along))))
     return found
 
 

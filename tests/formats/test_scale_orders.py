@@ -247,3 +247,26 @@ def test_scales_that_are_not_contiguous_are_refused() -> None:
     assert caught.value.hint == "scales.T is contiguous, with the same memory"
     right = ScaledTensor(made.data, strided.T, formats.fp8((1, 128), scales="mn_major"))
     assert np.array_equal(right.dequantize(), made.dequantize())
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(("rows", "columns"), [(8, 2), (5, 3), (6, 7)])
+def test_identify_finds_a_plain_grid_in_a_larger_matrix(rows: int, columns: int, turned: bool) -> None:
+    grid = np.arange(1, 11, dtype=np.uint8).reshape(5, 2)
+    buffer = np.zeros((rows, columns), np.uint8)
+    buffer[:5, :2] = grid
+    if turned:
+        buffer = np.ascontiguousarray(buffer.T)
+    found = [match for match in formats.identify(buffer, grid, (5, 64)) if match.explains]
+    strides = f"((0,1),(0,{rows}))" if turned else f"((0,{columns}),(0,1))"
+    assert f"((1,{rows}),(32,{columns})):{strides}: explains all 10 scales" in [str(match) for match in found]
+    assert not found[0].transposed
+    view = formats.identify(buffer[:2, :5] if turned else buffer[:5, :2], grid, (5, 64))
+    assert view[0].explains
+
+
+def test_identify_names_an_order_before_its_layout() -> None:
+    grid = np.arange(1, 11, dtype=np.float32).reshape(5, 2)
+    buffer = np.zeros((2, 8), np.float32)
+    buffer[:, :5] = grid.T
+    assert str(formats.identify(buffer, grid, (5, 256))[0]).startswith("deepgemm_sm90: explains all 10 scales")
