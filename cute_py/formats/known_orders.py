@@ -103,9 +103,9 @@ def identify(
     block = _block(reference.shape, M, K)
     whole = Grid(M, K, *block)
     flat, size, grid = _comparable(scales, reference)
-    wanted = (
-        expect(orders, tuple, "orders") if orders is not None else (*CANDIDATES, *_padded(scales, reference, block))
-    )
+    wanted: tuple[str | ScaleOrder | Layout, ...] = (*CANDIDATES, *_padded(scales, reference, block))
+    if orders is not None:
+        wanted = expect(orders, tuple, "orders")
     tried = [scale_order(order) for order in wanted]
     shown = reference.dtype if reference.dtype == np.float32 else grid.dtype
     found = [_match(order, False, flat, size, grid, whole, shown) for order in tried]

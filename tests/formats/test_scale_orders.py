@@ -259,7 +259,8 @@ def test_identify_finds_a_plain_grid_in_a_larger_matrix(rows: int, columns: int,
         buffer = np.ascontiguousarray(buffer.T)
     found = [match for match in formats.identify(buffer, grid, (5, 64)) if match.explains]
     strides = f"((0,1),(0,{rows}))" if turned else f"((0,{columns}),(0,1))"
-    assert f"((1,{rows}),(32,{columns})):{strides}: explains all 10 scales" in [str(match) for match in found]
+    text = f"((1,{rows}),(32,{columns})):{strides}: explains all 10 scales"
+    assert any(str(match).startswith(text) for match in found)
     assert not found[0].transposed
     view = formats.identify(buffer[:2, :5] if turned else buffer[:5, :2], grid, (5, 64))
     assert view[0].explains
