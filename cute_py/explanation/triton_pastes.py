@@ -35,7 +35,7 @@ _OUT: Final = re.compile(r"where out dims are: \[[^\]\n]{1,200}\]")
 _ATTRIBUTE: Final = re.compile(r"#(?:ttg|triton_gpu|gluon|ttng|triton_nvidia_gpu)\.(?P<kind>\w{1,80})\s{0,80}<")
 _CLASS: Final = re.compile(
     r"\b(?P<kind>Blocked|DistributedLinear|SharedLinear|Slice|DotOperand|NVMMADistributed|NVMMAShared|SwizzledShared|"
-    r"PaddedShared|TensorMemory)Layout\("
+    r"PaddedShared|TensorMemory|TensorMemoryScales)Layout\("
 )
 _ALIAS: Final = re.compile(
     r"^[ \t]{0,100}(?P<name>#\w{1,80})[ \t]{0,100}=[ \t" r"]{0,100}(?P<begin>#\w{1,80}\.\w{1,80}[ \t]{0,100}<)",
@@ -217,14 +217,21 @@ def _tensor_memory(shown: str) -> list[str]:
     """Lines with the lanes, columns and CTAs of an accumulator or operand in tensor memory."""
     if "scales" in shown.lower():
         return ["scale factors in tensor memory: 128 rows, copied to each group of 32 lanes"]
-    block = re.search(r"block\s{0,80}=\s{0,80}[(\[]([0-9]{1,6}), ?([0-9]{1,6})", shown)
+    # The first arguments of Gluon's class are the block and the stride of the columns, with or without their names.
+    block = re.search(
+        r"(?:block\s{0,80}=\s{0,80}|Layout\(\s{0,80})[(\[]\s{0,9}([0-9]{1,6}),\s{0,9}([0-9]{1,6})\s{0,9},?[)\]]"
+        r"(?:\s{0,9},\s{0,9}([0-9]{1,6})\b)?",
+        shown,
+    )
     rows = int(block[1]) if block else _number(shown, "blockM", 128)
     columns = int(block[2]) if block else _number(shown, "blockN", 0)
-    step = _number(shown, "colStride|col_stride", 1)
+    step = int(block[3]) if block and block[3] else _number(shown, "colStride|col_stride", 1)
     lanes = (
         "128 lanes" if rows == 128 else f"{rows} rows, which use 16 of every 32 lanes" if rows == 64 else f"{rows} rows"
     )
     lines = [f"tensor memory of tcgen05, blocks of {rows} x {columns}: {lanes}, {columns} columns of elements"]
+    if not columns:
+        lines = ["tensor memory of tcgen05; the text does not have the numbers of the block"]
     unpacked = re.search(r"unpacked\s{0,80}=\s{0,80}(true|false)", shown)
     if unpacked:
         apart = (
@@ -237,10 +244,11 @@ def _tensor_memory(shown: str) -> list[str]:
         lines.append(
             f"elements are {step} element widths apart" if step > 1 else "elements are contiguous in the columns"
         )
-    if re.search(r"two_?CTAs\s{0,80}=\s{0,80}true", shown, re.IGNORECASE):
+    if re.search(r"two_?CTAs\s{0,80}=\s{0,80}true\b", shown, re.IGNORECASE):
         lines.append("two CTAs compute one result (cta_group::2); each holds half of the rows")
-    for name, mode in (("M", "rows"), ("N", "columns")):
-        if (split := _number(shown, f"CTASplit{name}", 1)) > 1:
+    pair = re.search(r"cta_split_num\s{0,80}=\s{0,80}[(\[]\s{0,9}([0-9]{1,6}),\s{0,9}([0-9]{1,6})", shown)
+    for i, (name, mode) in enumerate((("M", "rows"), ("N", "columns")), 1):
+        if (split := int(pair[i]) if pair else _number(shown, f"CTASplit{name}", 1)) > 1:
             lines.append(f"{mode} are split over {split} CTAs")
     return [*lines, "a CTA has 128 lanes x 512 columns of 32 bits"]
 

@@ -467,3 +467,21 @@ def test_what_a_tensor_descriptor_of_triton_lacks() -> None:
     assert "the strides are multiples of 16 bytes for elements of 16, 32 bits" in said and "the element type" in said
     said = str(cute.explain("TensorDescriptor.from_tensor(a, [128, BLOCK_K])"))
     assert "block_shape = [128, BLOCK_K]" in said and "the numbers of strides" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("TensorMemoryLayout([128, 64], col_stride=1)", ("128 x 64", "contiguous")),
+        ("ttgl.TensorMemoryLayout((64, 32), 2)", ("64 x 32", "2 element widths")),
+        (
+            "TensorMemoryLayout(block=(128, 64), col_stride=1, cta_split_num=[2, 1], two_ctas=True)",
+            ("128 x 64", "rows are split over 2 CTAs", "two CTAs"),
+        ),
+        ("TensorMemoryLayout(block=[BM, BN], col_stride=1)", ("does not have the numbers",)),
+        ("TensorMemoryScalesLayout()", ("scale factors",)),
+    ],
+)
+def test_tensor_memory_of_gluon(text: str, parts: tuple[str, ...]) -> None:
+    said = str(cute.explain(text))
+    assert [part for part in parts if part not in said] == []
