@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from cute_py.errors import CuteError, unless_refused
-from cute_py.explanation.readings import MOST_READINGS, Reading, some
+from cute_py.explanation.readings import Reading, some
 from cute_py.explanation.rows.known_texts import found, rows, tables
 from cute_py.explanation.rows.scale_counts import MOST_DIGITS, scale_counts
 from cute_py.formats.format import Format, fp8, mxfp8, nvfp4, parse_format
@@ -22,7 +22,7 @@ from cute_py.formats.scale_orders import NAMED_ORDERS, ScaleOrder, scale_order, 
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
 from cute_py.notation.parse import parse
-from cute_py.notation.torch_views import PermutedView, permuted_view
+from cute_py.notation.torch_views import PermutedView, permuted_views
 
 if TYPE_CHECKING:
     import numpy as np
@@ -261,13 +261,15 @@ def read_permuted(text: str) -> list[Reading]:
     """Read each chain of reshapes and permutations whose sizes are numbers, as a layout, and name the scale order that
     it reads or writes."""
     taken: list[Reading] = []
-    while len(taken) < MOST_READINGS and (view := permuted_view(text, taken[-1].end if taken else 0)):
+    for view in permuted_views(text):
         lines = [
             f"as CuTe writes it: {view.layout}",
             "from a coordinate of the result to the index of its element in the memory of the tensor, if that is "
             "contiguous",
         ]
-        scales = order_of_view(view)
+        if view.copied:
+            lines.append("a view of it needs a copy, so PyTorch refuses .view here; .reshape makes the copy")
+        scales = [f"not read: {view.rest}, which may change the result"] if view.rest else order_of_view(view)
         taken.append(Reading("A reshaped and permuted tensor", view.begin, view.end, lines + scales))
     return taken
 
@@ -282,15 +284,18 @@ def order_of_view(view: PermutedView) -> list[str]:
     if count > MOST_SCALES:
         return []
     places = offsets(view.layout)
+    flat = places.reshape(-1)
+    grids = [(math.prod(view.first[:cut]), math.prod(view.first[cut:])) for cut in range(len(view.first) + 1)]
+    if any(np.array_equal(flat, np.arange(count).reshape(shape).T.reshape(-1)) for shape in grids):
+        return []  # the same elements or a transpose, as in the orders linear and mn_major
     for name in _INTERLEAVED:
         form = mxfp8(scales=name)
         plain = _grid(form, (places.shape[0], places.shape[1])) if places.ndim == 2 else None
         if plain is not None and np.array_equal(places, plain):
             return [f"if it holds scales: the memory has the order {name}, and the result is the plain grid"]
-        for cut in range(1, len(view.first)):
-            shape = math.prod(view.first[:cut]), math.prod(view.first[cut:])
+        for shape in grids[1:-1]:
             grid = _grid(form, shape)
-            if grid is not None and np.array_equal(places.reshape(-1)[grid].reshape(-1), np.arange(count)):
+            if grid is not None and np.array_equal(flat[grid].reshape(-1), np.arange(count)):
                 made = f"the tensor is the plain grid of {shape[0]} x {shape[1]}, and the result has the order {name}"
                 return [f"if it holds scales: {made}"]
     return []

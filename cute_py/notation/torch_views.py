@@ -10,64 +10,114 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
 from cute_py.layout.layout import Layout
 
-_NUMBERS: Final = r"[\[(]?\s?((?:-?[0-9]{1,9}\s?,\s?){0,11}(?:-?[0-9]{1,9})?)\s?,?\s?[\])]?"
+_BLANKS: Final = r"\s{0,99}"
+_LIST: Final = rf"((?:-?[0-9]{{1,9}}{_BLANKS},{_BLANKS}){{0,11}}(?:-?[0-9]{{1,9}})?)"
+_NUMBERS: Final = rf"{_BLANKS}[\[(]?{_BLANKS}{_LIST}{_BLANKS},?{_BLANKS}[\])]?{_BLANKS}"
 _STEP: Final = re.compile(
-    rf"\s{{0,9}}\.\s?(?:(view|reshape|permute|trans|transpose|swapaxes)\({_NUMBERS}\)"
-    r"|(contiguous|clone|t)\(\)|(T|mT)\b(?!\())"
+    rf"\s{{0,99}}\.\s?(?:(view|reshape|permute|trans|transpose|swapaxes)\({_NUMBERS}\)"
+    r"|(contiguous|clone|t|flatten|ravel)\(\)|(T|mT)\b(?!\())"
 )
-_BEGIN: Final = re.compile(r"\b[A-Za-z_]\w{0,60}(?=\s{0,9}\.\s?(?:view|reshape)\()")
-_KEPT: Final = ("view", "reshape", "contiguous", "clone")
+_BEGIN: Final = re.compile(
+    r"(?:\b(?P<target>[A-Za-z_]\w{0,60})\s{0,9}=\s{0,9})?"
+    r"(?<![\w.)\]])(?P<name>[A-Za-z_]\w{0,60})(?=\s{0,99}\.\s?(?:view|reshape|permute|trans|transpose|swapaxes)\()"
+)
+_REST: Final = re.compile(r"\s{0,99}(?:\.\s?(?!to\(|cuda\(|cpu\()\w{1,60}(?:\([^()\n]{0,80}\)?)?|\[[^\]\n]{0,80}\]?)")
+"""What follows a chain and changes its result, or may do so."""
+_KEPT: Final = ("view", "reshape", "contiguous", "clone", "flatten", "ravel")
 """Steps that keep the order of the elements."""
 MOST_STEPS: Final = 12
 """Maximum number of steps of a chain."""
+MOST_VIEWS: Final = 12
+"""Maximum number of chains of a text."""
 Mode = list[tuple[int, int]]
 """The (size, stride) of the parts of a mode, outermost first."""
 
 
 @dataclass(frozen=True, slots=True)
 class PermutedView:
-    """A chain: its position in the text, the sizes of the first reshape, and the layout of the result."""
+    """A chain of a text.
+
+    begin, end: its position. first: the sizes of the first reshape of the tensor. layout: of the result. rest: the text
+    of a step after the chain that was not read, or ''. copied: whether a `view` needs a copy, which PyTorch refuses.
+    """
 
     begin: int
     end: int
     first: tuple[int, ...]
     layout: Layout
+    rest: str = ""
+    copied: bool = False
 
 
-def permuted_view(text: str, begin: int = 0) -> PermutedView | None:
-    """Parse the first chain in `text` from `begin` on whose sizes are numbers and that permutes modes; None if there is
-    none, or if a reshape divides a mode into parts that are not whole.
+@dataclass(slots=True)
+class _Tensor:
+    """A tensor between two steps. moved: whether a step permuted modes. strided: whether its memory is not in the order
+    of its modes. copied: see `PermutedView`."""
 
-    >>> permuted_view("s.reshape(1, 4, 32, 4, 4).trans(0, 3, 2, 1, 4).reshape(128, 16)").layout
+    modes: list[Mode]
+    first: tuple[int, ...]
+    moved: bool = False
+    strided: bool = False
+    copied: bool = False
+
+
+def permuted_views(text: str) -> list[PermutedView]:
+    """Parse the chains in `text` whose sizes are numbers and that permute modes. A chain of a variable that an earlier
+    chain defines continues that chain. A chain is left out if a reshape divides a mode into parts that are not whole.
+
+    >>> permuted_views("s.reshape(1, 4, 32, 4, 4).trans(0, 3, 2, 1, 4).reshape(128, 16)")[0].layout
     Layout(((32, 4), (4, 4)), ((16, 4), (1, 512)))
     """
-    for head in _BEGIN.finditer(text, begin):
-        modes: list[Mode] | None = None
-        first: tuple[int, ...] = ()
-        at, moved = head.end(), False
-        for _ in range(MOST_STEPS):
-            step = _STEP.match(text, at)
-            if step is None:
-                break
-            numbers = [int(n) for n in (step[2] or "").split(",") if n.strip()]
+    known: dict[str, _Tensor] = {}
+    found: list[PermutedView] = []
+    at = 0
+    while len(found) < MOST_VIEWS and (head := _BEGIN.search(text, at)):
+        at = head.end()
+        tensor, at = _chain(text, at, known.get(head["name"]))
+        if head["target"]:
+            known.pop(head["target"], None)
+        if tensor is None:
+            continue
+        rest = _REST.match(text, at)
+        if head["target"] and rest is None:
+            known[head["target"]] = tensor
+        if tensor.moved:
+            shown = rest[0].strip() if rest else ""
+            view = PermutedView(head.start("name"), at, tensor.first, _layout(tensor.modes), shown, tensor.copied)
+            found.append(view)
+    return found
+
+
+def _chain(text: str, at: int, begin: _Tensor | None) -> tuple[_Tensor | None, int]:
+    """Read the steps from `at` on. begin: the tensor of a variable, or None for a contiguous one. The result is the
+    tensor, or None if a step does not fit, and the end of the last step."""
+    tensor = None if begin is None else replace(begin)
+    for _ in range(MOST_STEPS):
+        step = _STEP.match(text, at)
+        if step is None:
+            break
+        name = step[1] or step[3] or step[4]
+        numbers = [int(n) for n in (step[2] or "").split(",") if n.strip()]
+        if tensor is None:
+            if name not in ("view", "reshape") or not numbers or min(numbers) < 1:
+                return None, step.end()
+            tensor = _Tensor(_contiguous(numbers), tuple(numbers))
+        else:
+            modes = _stepped(tensor.modes, name, numbers)
             if modes is None:
-                first = tuple(numbers)
-                modes = _contiguous(first) if first and min(first) > 0 else None
-            else:
-                name = step[1] or step[3] or step[4]
-                modes, moved = _stepped(modes, name, numbers), moved or name not in _KEPT
-            if modes is None:
-                break
-            at = step.end()
-        if modes is not None and moved:
-            return PermutedView(head.start(), at, first, _layout(modes))
-    return None
+                return None, step.end()
+            copies = tensor.strided and any(len(mode) > 1 for mode in map(_joined, modes))
+            tensor.copied |= name == "view" and copies
+            tensor.strided = name not in _KEPT or (name in ("view", "reshape") and tensor.strided and not copies)
+            tensor.modes, tensor.moved = modes, tensor.moved or name not in _KEPT
+        at = step.end()
+    return tensor, at
 
 
 def _contiguous(sizes: Sequence[int]) -> list[Mode]:
@@ -79,6 +129,8 @@ def _stepped(modes: list[Mode], name: str, numbers: list[int]) -> list[Mode] | N
     rank = len(modes)
     if name in ("contiguous", "clone"):
         return modes
+    if name in ("flatten", "ravel"):
+        return _reshaped(modes, [-1])
     if name == "t":
         return modes[::-1] if rank <= 2 else None
     if name in ("view", "reshape"):
@@ -118,18 +170,20 @@ def _reshaped(modes: list[Mode], sizes: list[int]) -> list[Mode] | None:
     return found
 
 
+def _joined(mode: Mode) -> Mode:
+    """The parts of a mode, innermost first; parts that continue each other are one."""
+    joined: Mode = []
+    for size, stride in reversed(mode):
+        if joined and stride == joined[-1][0] * joined[-1][1]:
+            joined[-1] = (joined[-1][0] * size, joined[-1][1])
+        else:
+            joined.append((size, stride))
+    return joined
+
+
 def _layout(modes: list[Mode]) -> Layout:
-    """The layout of modes. The parts of a mode are innermost first, as in CuTe, and joined if they are contiguous."""
-    shapes: list[int | tuple[int, ...]] = []
-    strides: list[int | tuple[int, ...]] = []
-    for mode in modes:
-        joined: Mode = []
-        for size, stride in reversed(mode):
-            if joined and stride == joined[-1][0] * joined[-1][1]:
-                joined[-1] = (joined[-1][0] * size, joined[-1][1])
-            else:
-                joined.append((size, stride))
-        own = joined or [(1, 0)]
-        shapes.append(tuple([n for n, _ in own]) if len(own) > 1 else own[0][0])
-        strides.append(tuple([d for _, d in own]) if len(own) > 1 else own[0][1])
+    """The layout of modes. The parts of a mode are innermost first, as in CuTe."""
+    parts = [_joined(mode) or [(1, 0)] for mode in modes]
+    shapes = [tuple([n for n, _ in own]) if len(own) > 1 else own[0][0] for own in parts]
+    strides = [tuple([d for _, d in own]) if len(own) > 1 else own[0][1] for own in parts]
     return Layout(tuple(shapes), tuple(strides))

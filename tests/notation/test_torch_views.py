@@ -11,7 +11,7 @@ import pytest
 import cute_py as cute
 from cute_py.explanation.dispatch import readings_of
 from cute_py.layout.offsets import offsets
-from cute_py.notation.torch_views import permuted_view
+from cute_py.notation.torch_views import permuted_views
 
 
 def _splits(dice: random.Random, total: int) -> list[int]:
@@ -31,7 +31,9 @@ def test_random_chains_are_those_of_numpy() -> None:
         sizes = _splits(dice, total)
         x, text = np.arange(total).reshape(sizes), f"x.reshape({', '.join(map(str, sizes))})"
         for _ in range(dice.randint(1, 3)):
-            if dice.random() < 0.6:
+            if x.ndim == 2 and dice.random() < 0.3:
+                x, text = x.T, text + dice.choice((".T", ".t()", ".mT"))
+            elif dice.random() < 0.6:
                 order = dice.sample(range(x.ndim), x.ndim)
                 x, text = x.transpose(order), f"{text}.permute({', '.join(map(str, order))})"
             elif dice.random() < 0.5:
@@ -40,9 +42,10 @@ def test_random_chains_are_those_of_numpy() -> None:
             else:
                 sizes = _splits(dice, total)
                 x, text = x.reshape(sizes), f"{text}.contiguous().view([{', '.join(map(str, sizes))}])"
-        view = permuted_view(f"y = {text}; z = 3")
-        if view is None:
+        views = permuted_views(f"y = {text}; z = 3")
+        if not views:
             continue
+        (view,) = views
         assert np.array_equal(offsets(view.layout).reshape(x.shape), x), text
         assert f"y = {text}; z = 3"[view.begin : view.end] == text
         read += 1
@@ -60,10 +63,13 @@ def test_random_chains_are_those_of_numpy() -> None:
         "x.view(2, 3).permute(1, 0).reshape(5, 2)",
         "x.view(0, 3).permute(1, 0)",
         "x.permute(1, 0)",
+        "x.reshape(12, 2).T.reshape(3, 8).T",
+        "w.T.reshape(8, 4).T",
+        "f(x).reshape(8, 4).T",
     ],
 )
 def test_chains_without_a_layout(text: str) -> None:
-    assert permuted_view(text) is None
+    assert permuted_views(text) == []
 
 
 @pytest.mark.parametrize(
@@ -83,3 +89,41 @@ def test_the_order_of_scales_that_a_chain_makes_or_reads(order: str, made: str, 
 def test_a_chain_in_a_question() -> None:
     said = str(cute.explain("in which order is s.view(1, 4, 32, 4, 4).trans(0, 3, 2, 1, 4).reshape(128, 16)?"))
     assert "((32,4),(4,4)):((16,4),(1,512))" in said and "the order 32_4_4" in said
+
+
+@pytest.mark.parametrize("step", ["[1]", ".flip(0)", ".reshape(4, 6, order='F')", ".view(torch.int32)", ".sum(0)"])
+def test_a_step_that_is_not_read_is_named(step: str) -> None:
+    (reading,) = readings_of(f"x.view(2, 3, 4).permute(2, 0, 1){step}")
+    assert reading.meaning[-1] == f"not read: {step}, which may change the result"
+    (reading,) = readings_of("x.view(2, 3, 4).permute(2, 0, 1).to(torch.int32)")
+    assert "not read" not in reading.meaning[-1]
+
+
+def test_a_chain_continues_that_of_its_variable() -> None:
+    text = """blocks = padded.view(2, 128, 3, 4).permute(0, 2, 1, 3)
+rearranged = blocks.reshape(
+    6, 4, 32, 4
+).transpose(1, 2).reshape(6, 32, 16)
+"""
+    first, second = permuted_views(text)
+    x = np.arange(256 * 12).reshape(2, 128, 3, 4).transpose(0, 2, 1, 3)
+    assert np.array_equal(offsets(first.layout).reshape(x.shape), x)
+    x = x.reshape(6, 4, 32, 4).swapaxes(1, 2).reshape(6, 32, 16)
+    assert np.array_equal(offsets(second.layout).reshape(x.shape), x)
+    assert "plain grid of 256 x 12, and the result has the order 32_4_4" in readings_of(text)[-1].meaning[-1]
+
+
+def test_a_view_that_needs_a_copy() -> None:
+    (view,) = permuted_views("x.reshape(2, 3, 4).permute(0, 2, 1).view(2, 12)")
+    assert view.copied
+    for text in ("contiguous().view(2, 12)", "reshape(2, 12)", "view(2, 2, 2, 3)", "reshape(24).view(8, 3)"):
+        (view,) = permuted_views(f"x.reshape(2, 3, 4).permute(0, 2, 1).{text}")
+        assert not view.copied, text
+
+
+@pytest.mark.parametrize(
+    "text", ["x.view(4, 8).permute(1, 0)", "x.view(256, 4).t()", "x.view(4, 32, 8, 1).permute(0, 1, 3, 2)"]
+)
+def test_a_transpose_is_no_order_of_scales(text: str) -> None:
+    (reading,) = readings_of(text)
+    assert "scales" not in " ".join(reading.meaning)
