@@ -19,7 +19,8 @@ from cute_py.explanation.rows.known_texts import Row, first_of, found, rows
 from cute_py.tma.descriptor.limits import BY_NAME
 
 _IS_ERROR: Final = re.compile(
-    r"error|assert|must|expected|failed|invalid|illegal|require|cannot|can't|not supported|exception", re.IGNORECASE
+    r"error|assert|must|expected|failed|invalid|illegal|require|cannot|can't|not supported|not divisible|exception",
+    re.IGNORECASE,
 )
 _ABOUT_TMA: Final = re.compile(
     r"tma|descriptor|tensor_?map|cp\.async\.bulk|stride|block_shape|boxDim|triton|tilelang|smem", re.IGNORECASE
@@ -106,13 +107,17 @@ def _context(text: str, match: re.Match[str]) -> list[str]:
 
 _MULTIPLE: Final = re.compile(
     r"(?:multiples? of|divisible by|aligned to|(?P<name>[A-Za-z_][\w.]{0,40})\s?%)\s?"
-    r"(?:[A-Za-z][\w ]{0,30}[ =])?(?P<unit>[0-9]{1,7})\b",
+    r"(?:[A-Za-z][\w ]{0,30}[ =]\s?\(?)?(?P<unit>[0-9]{1,7})\b",
     re.IGNORECASE,
 )
 _HAD: Final = re.compile(
     r"(?P<name>[A-Za-z_][\w.\[\]]{0,40})(?:\s?[=:(]\s?|\s(?=[0-9]{1,12} (?:is|must|should|needs?|has|not)\b))"
     r"(?P<value>[0-9]{1,12})\b"
 )
+_SELECTED: Final = re.compile(r"\b(?:sizes?|shape|strides?|dim)[(\[][0-9]{1,2}[)\]]")
+"""Matches a selected mode, such as size(1). Its brackets and digits are replaced by letters, so that it is a name."""
+_AS_LETTERS: Final = {ord(c): chr(0x1401 + i) for i, c in enumerate("()[]0123456789")}
+_FROM_LETTERS: Final = {ord(new): chr(old) for old, new in _AS_LETTERS.items()}
 _GOT: Final = re.compile(
     r"\b(?:got|found|given|received|but|is|was|actual\w{0,80})\b[^\d\[\n]{0,24}?(?<!\w)(?P<value>[0-9]{1,12})\b"
 )
@@ -121,16 +126,18 @@ _GOT: Final = re.compile(
 def _no_multiple(line: re.Match[str]) -> Reading | None:
     """Read a message that has a size and the number that must divide it; None if the size is a multiple of the
     number."""
-    demand = _MULTIPLE.search(line[0])
+    text = _SELECTED.sub(lambda mode: mode[0].translate(_AS_LETTERS), line[0])
+    demand = _MULTIPLE.search(text)
     if demand is None or not int(demand["unit"]):
         return None
-    before, unit = line[0][: demand.start()], int(demand["unit"])
+    before, unit = text[: demand.start()], int(demand["unit"])
     had = some(_HAD.finditer(before))[-1:]
     named = some(re.finditer(r"(\w{1,80}) (?:must|should|needs?|has to|to be|is)\b", before))[-1:]
     name = demand["name"] or next((m["name"] for m in had), "") or next((m[1] for m in named), "") or "the size"
-    after = [m for m in some(_HAD.finditer(line[0], demand.end())) if m["name"] == name]
-    got = after[0] if after else _GOT.search(line[0], demand.end())
+    after = [m for m in some(_HAD.finditer(text, demand.end())) if m["name"] == name]
+    got = after[0] if after else _GOT.search(text, demand.end())
     value = int(got["value"] if got else had[0]["value"] if had else 0)
+    name = name.translate(_FROM_LETTERS)
     if value % unit == 0:
         return None
     low = value - value % unit

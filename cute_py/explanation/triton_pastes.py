@@ -25,6 +25,7 @@ from cute_py.notation.argument_lists import matching_bracket, split_operands
 from cute_py.notation.triton import TritonLayout, parse_triton
 from cute_py.notation.triton_encodings import TritonEncoding
 from cute_py.notation.triton_texts import NAMES, parse_any
+from cute_py.tma.descriptor.fields import MAX_RANK
 
 _LINE: Final = re.compile(
     r"^[ \t]{0,100}(?:- )?(?:\w{1,80}=[0-9]{1,9} -> \([-0-9,"
@@ -281,9 +282,9 @@ def _padded(shown: str) -> list[str]:
 _DESCRIPTOR_CALL: Final = re.compile(r"\b(?:make_tensor_descriptor|TensorDescriptor(?P<tensor>\.from_tensor)?)\(")
 _ARGUMENTS: Final = ("base", "shape", "strides", "block_shape")
 _KEY: Final = re.compile(r"(\w{1,40})\s?=\s?(.+)", re.DOTALL)
-_LIST: Final = re.compile(r"[\[(]\s?([0-9]{1,18}(?:\s?,\s?[0-9]{1,18}){0,7})\s?,?\s?[\])]")
+_LIST: Final = re.compile(r"[\[(]\s?(-?[0-9]{1,18}(?:\s?,\s?-?[0-9]{1,18}){0,7})\s?,?\s?[\])]")
 _SOURCE: Final = "Triton, make_tensor_descriptor"
-_WIDTHS: Final = (8, 16, 32)
+_WIDTHS: Final = (8, 16, 32, 64)
 MOST_ARGUMENTS: Final = 8
 """Maximum number of arguments that are read."""
 ROW_BYTES: Final = 16
@@ -300,8 +301,25 @@ def read_tensor_descriptors(text: str) -> list[Reading]:
         names = ("base", "block_shape") if match["tensor"] else _ARGUMENTS
         arguments = _arguments(text[match.end() : end - 1], names)
         if "block_shape" in arguments:
-            found.append(_descriptor(arguments, (match.start(), end), TYPE_NAME.search(text)))
+            dtype = _type_of_call(text, (match.start(), end), arguments.get("base", ""))
+            found.append(_descriptor(arguments, (match.start(), end), dtype))
     return found
+
+
+def _type_of_call(text: str, span: tuple[int, int], base: str) -> str:
+    """The element type that the lines of a call name, or else the line that assigns the tensor `base`, or else the only
+    one that the text names; '' if there is none."""
+    lines = text[text.rfind("\n", 0, span[0]) + 1 : (text.find("\n", span[1]) + 1 or len(text) + 1) - 1]
+    assigned = (
+        re.search(rf"^\s{{0,99}}{base}\s?=[^\n=][^\n]{{0,400}}", text, re.MULTILINE) if base.isidentifier() else None
+    )
+    for part in (lines, assigned[0] if assigned else "", text):
+        names = {match[1] for match in some(TYPE_NAME.finditer(part))}
+        if len(names) == 1:
+            return names.pop()
+        if names:
+            break
+    return ""
 
 
 def _arguments(text: str, names: Sequence[str]) -> dict[str, str]:
@@ -315,7 +333,7 @@ def _arguments(text: str, names: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _descriptor(arguments: dict[str, str], span: tuple[int, int], named: re.Match[str] | None) -> Reading:
+def _descriptor(arguments: dict[str, str], span: tuple[int, int], dtype: str) -> Reading:
     kind = "A tensor descriptor of Triton"
     lists = {name: match for name in _ARGUMENTS[1:] if (match := _LIST.fullmatch(arguments.get(name, "")))}
     shape, strides, block = (
@@ -332,13 +350,13 @@ def _descriptor(arguments: dict[str, str], span: tuple[int, int], named: re.Matc
         lines = [f"as CuTe writes it: {layout}", *(line.strip() for line in layout_facts(layout))]
     except CuteError as error:
         return Reading(kind, *span, broken=[Diagnostic("layout", text=error.headline)])
-    bits = type_bits(named[1]) if named else 0
-    of_array = array_reading(span, shape, strides, lines, named[1] if named else "")
+    bits = type_bits(dtype) if dtype else 0
+    of_array = array_reading(span, shape, strides, lines, dtype)
     return replace(
         of_array,
-        kind=f"{kind}, of {named[1]}" if named else kind,
+        kind=f"{kind}, of {dtype}" if dtype else kind,
         meaning=[*of_array.meaning, *_block_lines(block, strides, bits)],
-        broken=[*of_array.broken, *_block_rules(block, strides, bits)],
+        broken=[*of_array.broken, *_array_rules(shape, strides, bits), *_block_rules(block, strides, bits)],
     )
 
 
@@ -350,8 +368,24 @@ def _block_lines(block: tuple[int, ...], strides: tuple[int, ...], bits: int) ->
     yield f"a block of {shown} has {count} elements; its rows have {rows}"
     if not bits:
         fit = [width for width in _WIDTHS if not any(stride * width % 128 for stride in strides[:-1])]
-        named = ", ".join(map(str, fit)) or "no width"
-        yield f"the strides are multiples of 16 bytes for elements of {named}{' bits' * bool(fit)}"
+        if fit:
+            yield f"the strides are multiples of 16 bytes for elements of {', '.join(map(str, fit))} bits"
+
+
+def _array_rules(shape: tuple[int, ...], strides: tuple[int, ...], bits: int) -> Iterator[Diagnostic]:
+    """Yield the rules that the shape and the strides break and that `array_reading` does not judge. bits: width of an
+    element; 0 if it is unknown, then only what no width fits is broken."""
+    if len(shape) > MAX_RANK:
+        yield Diagnostic("rank", text=f"{len(shape)} modes; must be 1 to {MAX_RANK}", source=_SOURCE)
+    if bits:
+        return
+    for i, size in enumerate(shape):
+        if size < 1:
+            yield Diagnostic("size", text=f"shape[{i}] = {size}; must be at least 1", source=_SOURCE)
+    for i, stride in enumerate(strides[:-1]):
+        if stride < 1 or all(stride * width % 128 for width in _WIDTHS):
+            must = "be positive" if stride < 1 else "be a multiple of 16 bytes, which it is for no width up to 64 bits"
+            yield Diagnostic("stride_alignment", text=f"strides[{i}] = {stride}; must {must}", source=_SOURCE)
 
 
 def _block_rules(block: tuple[int, ...], strides: tuple[int, ...], bits: int) -> Iterator[Diagnostic]:

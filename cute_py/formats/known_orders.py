@@ -164,8 +164,8 @@ MOST_PLACES: Final = 128
 
 
 def _same(orders: Sequence[ScaleOrder], grid: Grid, *, whole: bool = False) -> bool:
-    """Whether two orders have the same number of scales and the same indices: at all scales, or at a sample of a large
-    grid."""
+    """Whether two orders have the same indices: at all scales, or at a sample of a large grid. They may allocate
+    different numbers of scales."""
     sides = (grid.rows, grid.block_rows), (grid.columns, grid.block_columns)
     places = []
     for extent, side in sides:
@@ -173,8 +173,8 @@ def _same(orders: Sequence[ScaleOrder], grid: Grid, *, whole: bool = False) -> b
         few = np.arange(n) if whole or n <= MOST_PLACES else np.unique(np.linspace(0, n - 1, MOST_PLACES).astype(int))
         places.append(side * few)
     m, k = places[0][:, None], places[1]
-    first, *others = [(int(order.count(grid)), order.index(grid)(m, k)) for order in orders]
-    return all(number == first[0] and np.array_equal(index, first[1]) for number, index in others)
+    first, *others = [order.index(grid)(m, k) for order in orders]
+    return all(np.array_equal(index, first) for index in others)
 
 
 def _block(grid: tuple[int, ...], M: int, K: int) -> tuple[int, int]:

@@ -103,9 +103,10 @@ ORDERS: Final = (
              "CUTLASS 7107b05, detail/sm100_blockscaled_layout.hpp, Sm1xxBlockScaledConfig (SM100, SM103, SM120), and "
              "sm103_blockscaled_layout.hpp, Sm103BlockScaledConfig; "
              "cuBLAS 13.0, section 2.1.5.4.2; torch SwizzleType.SWIZZLE_32_4_4",
-             ("swizzle_32_4_4", "128x4", "swizzled_128x4", "blocked", "sfatom")),
+             ("swizzle_32_4_4", "128x4", "layout_128x4", "swizzled_128x4", "blocked", "sfatom")),
     ScaleOrderRow("8x4", 8, 4, True, "((m/8)*ceil(Kb/4) + kb/4)*32 + (m%8)*4 + kb%4",
-             "TensorRT-LLM and FlashInfer, kernels/quantization_utils.cuh, get_sf_out_offset_8x4", ("swizzled_8x4",)),
+             "TensorRT-LLM and FlashInfer, kernels/quantization_utils.cuh, get_sf_out_offset_8x4",
+             ("layout_8x4", "swizzled_8x4")),
     ScaleOrderRow("triton_blackwell", 128, 8, True, "32_4_4, Kb padded to 8",
              "Triton, triton_kernels/tensor_details/layout_details/blackwell_scale.py", ("blackwell_mx_scale",)),
     ScaleOrderRow("triton_hopper", 32, 2, True,
@@ -321,7 +322,7 @@ def scale_order(order: str | Layout | ScaleOrder, **parameters: Any) -> ScaleOrd
         raise InvalidValueError(
             f"unknown scale order {given(order)}",
             known_names(name, [r.name for r in ORDERS], NAMED_ORDERS),
-            "cuBLAS, torch, CUTLASS and Triton's tutorial read 32_4_4; TensorRT-LLM and FlashInfer read 8x4",
+            "cuBLAS, torch, CUTLASS, FlashInfer and Triton's tutorial read 32_4_4; TensorRT-LLM also reads 8x4",
         )
     parameters = {**_written(row, called[2] or ""), **parameters}
     known = [n for n, _ in row.parameters]

@@ -28,7 +28,7 @@ _BEGIN: Final = re.compile(
     r"(?<![\w.)\]])(?P<name>[A-Za-z_]\w{0,60})(?=\s{0,99}\.\s?(?:view|reshape|permute|trans|transpose|swapaxes)\()"
 )
 _REST: Final = re.compile(r"\s{0,99}(?:\.\s?(?!to\(|cuda\(|cpu\()\w{1,60}(?:\([^()\n]{0,80}\)?)?|\[[^\]\n]{0,80}\]?)")
-"""What follows a chain and changes its result, or may do so."""
+"""Matches a step or an index after a chain that may change its result."""
 _KEPT: Final = ("view", "reshape", "contiguous", "clone", "flatten", "ravel")
 """Steps that keep the order of the elements."""
 MOST_STEPS: Final = 12

@@ -462,9 +462,52 @@ def test_a_tensor_descriptor_of_triton(call: str, rules: list[str]) -> None:
     assert [one.rule for one in reading.broken] == rules
 
 
+def test_the_type_of_a_tensor_descriptor_is_that_of_its_line_or_its_tensor() -> None:
+    lines = [f"{x} = TensorDescriptor({x}, [1024, 500], [500, 1], [128, 64])  # {kind}" for x, kind in _TYPED.items()]
+    one, two = readings_of("\n".join(lines))
+    assert not one.broken and [rule.rule for rule in two.broken] == ["stride_alignment"]
+    assigned = "out_dtype=torch.bfloat16\na = torch.randn(8, 1000, dtype=torch.float8_e4m3fn)\n"
+    (reading,) = readings_of(assigned + "TensorDescriptor(a, [8, 1000], [1000, 1], [8, 128])")
+    assert reading.kind.endswith("float8_e4m3fn") and [rule.rule for rule in reading.broken] == ["stride_alignment"]
+    (reading,) = readings_of(assigned + "TensorDescriptor(b, [8, 1000], [1000, 1], [8, 128])")
+    assert "of" not in reading.kind.removeprefix("A tensor descriptor of Triton") and not reading.broken
+
+
+_TYPED = {"a": "float32", "c": "float16"}
+
+
+@pytest.mark.parametrize(
+    ("call", "rules"),
+    [
+        ("make_tensor_descriptor(a, [2,2,2,2,2,64],[1024,512,256,128,64,1],[1,1,1,1,1,64]) # fp16", ["rank"]),
+        ("make_tensor_descriptor(a, [64, 7], [7, 1], [8, 16])", ["stride_alignment"]),
+        ("make_tensor_descriptor(a, [0, 64], [64, 1], [8, 16])", ["size"]),
+        ("make_tensor_descriptor(a, [64, 64], [-64, 1], [8, 16])", ["stride_alignment"]),
+    ],
+)
+def test_the_array_of_a_tensor_descriptor(call: str, rules: list[str]) -> None:
+    (reading,) = readings_of(call)
+    assert [one.rule for one in reading.broken] == rules
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("self.size(1) must be divisible by 16, but got self.size(1)=1000", "size(1) = 1000 is 62 x 16 + 8"),
+        ("input.shape[1] must be divisible by 32, got input.shape[1] = 100", "shape[1] = 100 is 3 x 32 + 4"),
+        ("input_partition_size = 1472 is not divisible by weight quantization block_k = 128.", "11 x 128 + 64"),
+        ("num_heads (25) must be divisible by tp_size (4)", "num_heads = 25 is 6 x 4 + 1"),
+    ],
+)
+def test_a_selected_mode_is_no_size(text: str, part: str) -> None:
+    assert part in str(cute.explain(text))
+
+
 def test_what_a_tensor_descriptor_of_triton_lacks() -> None:
     said = str(cute.explain("make_tensor_descriptor(p, [1000, 1000], [1000, 1], [128, 64])"))
-    assert "the strides are multiples of 16 bytes for elements of 16, 32 bits" in said and "the element type" in said
+    assert (
+        "the strides are multiples of 16 bytes for elements of 16, 32, 64 bits" in said and "the element type" in said
+    )
     said = str(cute.explain("TensorDescriptor.from_tensor(a, [128, BLOCK_K])"))
     assert "block_shape = [128, BLOCK_K]" in said and "the numbers of strides" in said
 

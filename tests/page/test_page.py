@@ -113,7 +113,7 @@ FIXED = [
     ("gmem_ptr[16b](0x2000) o (1024,512):(512,_1)", "gmem", None),
     ("64x64", "tile", "leave the tile empty"),
     ("Sw<3,4,3> o (_128,_64):(_64,_1)", "smem", "with its offset: Sw<3,4,3> o smem_ptr[16b](unset) o (_128,"),
-    ("((2,2),4):((1,8),2)", "smem", "a tile of 4x8"),
+    ("((2,2),4):((1,8),2)", "smem", "a row-major tile of 4x8"),
     ("fp8", "dtype", "float8_e4m3fn"),
     ("(1024,512):(512,_1", "gmem", "close the brackets: (1024,512):(512,_1)"),
 ]  # fmt: skip

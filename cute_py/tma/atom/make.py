@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.diagnostics import Diagnostic, refuse
@@ -84,6 +84,10 @@ def _padded(tensor: Tensor, unit: int) -> Tensor | None:
     return None if rounded == stride else make_tensor(tensor.engine, Layout(tensor.shape, rounded))
 
 
+_COMPACT: Final = ((LayoutRight, "row-major"), (LayoutLeft, "column-major"))
+"""The orders of compact tiles, and their names."""
+
+
 def fix_candidates(tensor: Tensor, smem_layout: Layout | ComposedLayout, num_multicast: int) -> Iterator[Fix]:
     """Yield changes that may make the atom legal, the smallest first."""
     dtype = as_dtype(tensor.element_type)
@@ -105,7 +109,7 @@ def fix_candidates(tensor: Tensor, smem_layout: Layout | ComposedLayout, num_mul
                     yield Fix(words, {"smem_layout": layout})
     if swizzled:
         yield Fix("no swizzle", {"smem_layout": plain})
-    for order, name in ((LayoutRight, "row-major"), (LayoutLeft, "column-major")):
+    for order, name in _COMPACT:
         compact_tile = Layout(tile, order)
         yield Fix(f"a {name} shared tile {compact_tile}", {"smem_layout": compact_tile})
     yield Fix("split_oversize=True: several instructions per tile", {"split_oversize": True})
@@ -118,9 +122,11 @@ def fix_candidates(tensor: Tensor, smem_layout: Layout | ComposedLayout, num_mul
     for i, size in smaller + rows_of_16_bytes:
         if size != sizes[i]:
             part = tuple([Int(size if j == i else n) for j, n in enumerate(sizes)])
-            words = f"a tile of {'x'.join(str(int(n)) for n in part)}"
-            for compact in (LayoutRight, LayoutLeft):
-                yield Fix(words, {"smem_layout": Layout(part, compact), "cta_tiler": part})
+            words = f"tile of {'x'.join(str(int(n)) for n in part)}"
+            for compact, name in _COMPACT:
+                kept = Layout(tile, compact) == plain
+                of_order = f"a {words}" if kept else f"a {name} {words}"
+                yield Fix(of_order, {"smem_layout": Layout(part, compact), "cta_tiler": part})
 
 
 def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: int = 2, pairs: bool = True) -> list[Fix]:
