@@ -33,6 +33,8 @@ import cute_py as cute
 from benchmarks.preparation import preparation
 from cute_py import formats
 from cute_py.copies.prepared import prepare_copy
+from cute_py.copies.scaled.plan import ScaledLaunch
+from cute_py.copies.scaled.prepared import prepare_scaled
 from cute_py.errors import CuteError
 from cute_py.formats import Format, ScaledTensor
 from cute_py.formats.scaled_tensor import scale_places, stored_shape
@@ -522,30 +524,36 @@ def small_graphs(bench: Bench) -> None:
         for name, form in (("MXFP8", formats.mxfp8()), ("NVFP4", formats.nvfp4())):
             x = bench.numbers(M, 7168)
             out = bench.empty(form, (M, 7168), 1.0 if form.tensor_scale else None)
-            ours = prepare_copy(x, out)
+            ours = prepare_scaled(x, out)
             half = ours.bytes // 2 // 16 * 16
             parts = bench.pool[: 2 * half].view(2, half)
             memcpy = graph_time(torch, stream, partial(parts[1].copy_, parts[0]))
             us = graph_time(torch, stream, partial(ours.launch, stream.cuda_stream))
             found = {"row": f"{name} {M}x7168 in a graph", "bytes": ours.bytes, "ours us": us, "memcpy us": memcpy}
             found["times of memcpy"] = round(us / memcpy, 2)
-            found["idle us"] = graph_time(torch, stream, idle_launch(ours.blocks[0], stream.cuda_stream))
+            found["idle us"] = graph_time(torch, stream, idle_launch(ours.work.launch, stream.cuda_stream))
             bench.results.append(found)
             print(found, flush=True)
 
 
 IDLE_BODY: Final = """
-extern "C" __global__ void __launch_bounds__(THREADS) idle(u64* out) { await_previous(); if (!out) *out = 0; }
+extern "C" __global__ void __launch_bounds__(THREADS) idle(u64* out) {
+  await_previous();
+  allow_next();
+  if (!out) *out = 0;
+}
 """
 
 
-def idle_launch(blocks: int, stream: int) -> Callable[[], object]:
-    """A kernel of as many blocks that does nothing: the least time of a node."""
+def idle_launch(like: ScaledLaunch, stream: int) -> Callable[[], object]:
+    """A kernel with the grid of another one that does nothing: the least time of a node."""
     from cute_py.gpu.kernels.source import AWAIT, TYPES, make_kernel
     from cute_py.gpu.launch import Parameters, PreparedLaunch, load_kernel
 
-    kernel = make_kernel("idle", IDLE_BODY, {"THREADS": 256}, 0, ("out",), prelude=TYPES + AWAIT, awaits=True)
-    return PreparedLaunch(load_kernel(kernel, open_device()), blocks, Parameters([1]), stream, overlaps=True).launch
+    constants = {"THREADS": like.kernel.threads}
+    kernel = make_kernel("idle", IDLE_BODY, constants, 0, ("out",), prelude=TYPES + AWAIT, awaits=True)
+    loaded = load_kernel(kernel, open_device())
+    return PreparedLaunch(loaded, like.blocks, Parameters([1]), stream, overlaps=True).launch
 
 
 def graph_time(torch: Any, stream: Any, work: Callable[[], object]) -> float:

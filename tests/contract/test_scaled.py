@@ -135,9 +135,8 @@ def test_a_tile_of_a_large_copy(form: Format, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("dtype", [BF16, np.float16, pytest.param(np.float32, marks=SLOW)])
 @pytest.mark.parametrize("total", [1.0, 0.0371, pytest.param(3e-38, marks=SLOW), pytest.param(3e35, marks=SLOW)])
 def test_every_code_times_every_scale_is_dequantised_as_on_the_host(dtype: Any, total: float) -> None:
-    """Each row has all 16 codes of e2m1 for each of 16 scales, negative ones and NaN included."""
-    codes = np.tile(np.arange(0, 256, 17, dtype=np.uint8).repeat(8), (16, 1))
-    codes[:, ::2] = np.tile(np.array([0x10, 0x32, 0x54, 0x76, 0x98, 0xBA, 0xDC, 0xFE], np.uint8), (16, 8))
+    """Each block has all 16 codes of e2m1, and the 256 blocks have all scales, negative ones and NaN included."""
+    codes = np.tile(np.array([0x10, 0x32, 0x54, 0x76, 0x98, 0xBA, 0xDC, 0xFE], np.uint8), (16, 16))
     scales = np.arange(256, dtype=np.uint8).reshape(16, 16)
     form = formats.nvfp4(scales="linear")
     source = ScaledTensor(codes, scales.view(form.scale_dtype.numpy), form, total, (16, 256))
@@ -147,6 +146,39 @@ def test_every_code_times_every_scale_is_dequantised_as_on_the_host(dtype: Any, 
     run = run_scaled(source, got, schedule="eager")
     assert run.ok, run.explain()
     assert same(want, got)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [formats.mxfp8(scales="linear"), formats.mxfp4(), pytest.param(formats.nvfp4(), marks=SLOW)],
+    ids=repr,
+)
+def test_a_masked_row_with_a_value_has_no_value_in_the_padding(form: Format) -> None:
+    x, rows = numbers((2, 24), BF16, False), np.array([0, -1])
+    want = cute.copy(x, form, rows=rows, fill=2.5)
+    got = unset(want)
+    run = run_scaled(x, got, schedule="lazy", rows=rows, fill=2.5)
+    assert run.ok, run.explain()
+    assert same(want, got)
+
+
+def test_an_infinite_factor_of_a_transposed_block() -> None:
+    """With a tensor scale of 3e-38, the factor is infinite: elements of value 0 stay 0."""
+    x, form = np.ones((5, 16), np.float32), formats.nvfp4(scales="mn_major", transposed=True)
+    x[:, ::3] = 0
+    made = cute.copy(x, form)
+    want = ScaledTensor(made.data, made.scales, form, 3e-38, made.shape)
+    got = unset(want)
+    cute.copy(x, want)
+    run = run_scaled(x, got, schedule="lazy")
+    assert run.ok, run.explain()
+    assert same(want, got)
+
+
+def test_a_scale_per_row_in_an_order_with_padding_is_refused() -> None:
+    x, form = np.ones((5, 24), np.float32), formats.fp8("row", rule="rceil", scales="32_4_4")
+    with pytest.raises(InvalidValueError, match="order that pads the scales of a row"):
+        run_scaled(x, unset(cute.copy(x, form)))
 
 
 @pytest.mark.parametrize("target", ["e4m3", pytest.param("e5m2", marks=SLOW), pytest.param("f16", marks=SLOW)])

@@ -49,18 +49,19 @@ WIDTHS: Final = (16, 32, 64, 128)
 SQUARES: Final = ((16, 16), (32, 32), (128, 128))
 """Blocks of several rows and columns that the kernels support."""
 LANE_BITS: Final = 32
-"""The number of vectors of 16 elements of a lane is this number divided by the bits of an element, and at most 4; all
-are loaded before the first is computed. A lane that dequantises has two vectors of 8 elements. With one, the CTAs are
-so many that their launches take 1.1 times as long as the copy; kernels that write more than they read lose speed with
-each further vector (NVIDIA H200)."""
+"""A lane has as many vectors of 16 elements as this number divided by the bits of an element, at most 4; it loads all
+of them before it computes the first. A lane that dequantises has two vectors of 8 elements: with one, there are so many
+CTAs that launching them takes 1.1 times as long as the copy, and with more than two, kernels that write more than they
+read are slower (NVIDIA H200). If the copy has few tiles or several outputs, a lane has one vector."""
 KEPT_BITS: Final = 16
 """`LANE_BITS` of copies that change only the order of scales. With 1 or 4 vectors, MXFP8 takes 1 to 2 % more time than
 with 2."""
 RESIDENT: Final = ROWS_RESIDENT * MULTIPROCESSORS
-"""Number of CTAs of `scaled_rows` that run at the same time."""
+"""Number of CTAs of `scaled_rows` with `ROWS_THREADS` threads that run at the same time."""
 FEW_TILES: Final = 2 * RESIDENT
-"""Up to this number of CTAs, a lane has one vector, so that more SMs have work, and a warp has adjacent rows, so that
-few warps only write padding. Above, in 32_4_4, the rows of a warp are 32 apart, and their scales fill sectors."""
+"""Up to this number of CTAs of `ROWS_THREADS` threads with one vector per lane, a lane has one vector, so that more SMs
+have work, and a warp has adjacent rows, so that fewer warps have rows of the matrix. Above, in 32_4_4, the rows of a
+warp are 32 apart, and their scales fill sectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,25 +413,25 @@ def _least_padding(width: int, unit: int, counts: Sequence[int]) -> int:
 
 
 def _rows_tile(
-    shape: tuple[int, int], bits: int, kinds: Sequence[OutputKind], dequantises: bool, scaled_source: bool
+    shape: tuple[int, int], vector: int, bits: int, kinds: Sequence[OutputKind], dequantises: bool, scaled_source: bool
 ) -> RowsTile:
-    """The rows and vectors of a CTA. bits: width of an element of the source."""
+    """The rows and vectors of a CTA. vector: elements of a vector. bits: width of an element of the source."""
     height, width = shape
-    lanes, vector = (WARP, PIECE) if dequantises else (LANES, ROW_ELEMENTS)
+    lanes = WARP if dequantises else LANES
     across = _least_padding(width, lanes * vector, (4, 2, 1))
-    usual = RowsTile(ROWS_THREADS, lanes, across, columns=1, down=1, split=False)
+    usual = RowsTile(ROWS_THREADS, lanes, vector, across, columns=1, down=1, split=False)
     tiles = -(-width // usual.wide) * -(-height // usual.tall)
     few = tiles <= FEW_TILES
     # The CTAs of a small copy are half as large, so that the SMs have more equal work.
     threads = ROWS_THREADS // 2 if tiles <= RESIDENT or dequantises else ROWS_THREADS
-    items = 2 if dequantises else max(1, (KEPT_BITS if scaled_source else LANE_BITS) // max(bits, 8))
+    items = 2 if dequantises else (KEPT_BITS if scaled_source else LANE_BITS) // max(bits, 8)
     if few or len(kinds) > 1:
         items = 1
     # A lane that computes has one vector of each of its rows: with two of a row, it takes 1.01 to 1.08 of the time.
     computes = dequantises or any(kind.rule not in ("none", "keep") for kind in kinds)
     columns = 1 if computes else _least_padding(width, usual.wide, [count for count in (4, 2, 1) if count <= items])
     split = not few and any(kind.split and kind.words for kind in kinds)
-    tile = RowsTile(threads, lanes, across, columns, items // columns, split)
+    tile = RowsTile(threads, lanes, vector, across, columns, items // columns, split)
     while split and tile.tall > TILE:
         tile = replace(tile, down=tile.down // 2)
     return tile
@@ -442,40 +443,45 @@ def _rows(
     scales: Sequence[_Scales | None],
     shape: tuple[int, int],
     index: RowIndex,
-    scaled_source: tuple[OutputKind, Digits] | None = None,
+    scaled_source: OutputKind | None = None,
 ) -> ScaledLaunch:
     sides = _sides(outputs, scales, shape, source.by_columns)
     height, width = shape[0] if index.into else max(sides[0]), max(sides[1])
     bits = KIND_BITS[source.kind]
     dequantises = scaled_source is not None and scales[0] is None
-    access = PIECE if dequantises else ROW_ELEMENTS
+    vector = PIECE if dequantises else ROW_ELEMENTS
     kinds = []
     for one, scale in zip(outputs, scales, strict=True):
         keeps = scaled_source is not None and scale is not None
-        kind = _output_kind(one, scale, source.by_columns, min(16, access * KIND_BITS[one.kind] // 8), keeps)
+        kind = _output_kind(one, scale, source.by_columns, min(16, vector * KIND_BITS[one.kind] // 8), keeps)
         kinds.append(replace(kind, words=kind.words and not index.into))
-    tile = _rows_tile((height, width), bits, kinds, dequantises, scaled_source is not None)
+    tile = _rows_tile((height, width), vector, bits, kinds, dequantises, scaled_source is not None)
     down = -(-height // TILE) * (TILE // tile.tall) if tile.split else -(-height // tile.tall)
     grid = down, -(-width // tile.wide)
     kernel = scaled_rows(
         source.kind,
         kinds,
         tile,
-        aligned=_aligned(source, min(16, access * bits // 8)),
-        cover=_cover(access, (grid[0] * tile.tall, grid[1] * tile.wide), sides, outputs, index),
+        aligned=_aligned(source, min(16, vector * bits // 8)),
+        cover=_cover(vector, (grid[0] * tile.tall, grid[1] * tile.wide), sides, outputs, index),
         rows=index.rows,
         into=index.into,
         index_bytes=index.width,
-        scaled_source=scaled_source[0] if scaled_source else None,
+        scaled_source=scaled_source,
     )
     why = "each block is within a row, and no output is transposed"
-    digits = scaled_source[1] if scaled_source else None
+    digits = scaled_source.digits if scaled_source else None
     return _launch("rows", kernel, grid, source, outputs, scales, shape, why, index, digits)
 
 
 def _whole(
     source: MatrixSide, outputs: Sequence[MatrixSide], scales: Sequence[_Scales | None], shape: tuple[int, int]
 ) -> ScaledLaunch:
+    if any(scale is not None and scale.extents[1] > 1 for scale in scales):
+        raise refused(
+            "one scale per row in an order that pads the scales of a row",
+            "the order linear or mn_major for one scale per row",
+        )
     sides = _sides(outputs, scales, shape, source.by_columns)
     height, width = max(sides[0]), max(sides[1])
     most = 1024 * WHOLE_PIECES * 8
@@ -530,7 +536,7 @@ def _dequantised(
     if scales.block[1] not in (0, 1) and scales.block[1] % PIECE:
         raise refused(f"blocks of {scales.block[1]} columns", f"multiples of {PIECE}, 1, or whole rows")
     into = replace(_output_kind(source, scales, source.by_columns, 16), levels=1 + (source.total is not None))
-    return _rows(source, outputs, [None] * len(outputs), shape, index, (into, scales.digits))
+    return _rows(source, outputs, [None] * len(outputs), shape, index, into)
 
 
 def _kept(
@@ -553,7 +559,7 @@ def _kept(
             "blocks of 16, 32, 64 or 128 along a row",
         )
     into = replace(_output_kind(source, first, source.by_columns, 16), rule="none")
-    return _rows(source, [output], [second], shape, index, (into, first.digits))
+    return _rows(source, [output], [second], shape, index, into)
 
 
 def kind_of(dtype: Any) -> str:

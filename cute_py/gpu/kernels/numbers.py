@@ -131,7 +131,8 @@ template <bool CLAMPED> __device__ __forceinline__ u32 nibble(float a) {
   const u32 p = as_bits(__fmaf_rn(a, 2.0f, M)), q = as_bits(a + (M + 2.0f)), r = as_bits(__fmaf_rn(a, 0.5f, M + 4.0f));
   return min(min(p, q), r);  // the order of positive floats, as one instruction
 }
-// The bytes of a and b that a number selects; 8 plus the number of a byte selects eight copies of its sign bit.
+// Four bytes of a and b, one per nibble of `which`: 0 to 3 are the bytes of a, 4 to 7 those of b, and 8 more gives
+// eight copies of the byte's sign bit, which __byte_perm does not support.
 __device__ __forceinline__ u32 bytes_of(u32 a, u32 b, u32 which) {
   u32 d;
   asm("prmt.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(which));
@@ -232,7 +233,7 @@ template <u32 D> __device__ __forceinline__ Codes<D> coded(const float (&y)[8]) 
 }
 // Eight e2m1 elements times a factor, as 16-bit numbers. The products of the eight magnitudes are a table, and the code
 // of an element selects the low byte and the high byte of its product.
-template <u32 D> __device__ __forceinline__ Codes<D> selected(u32 codes, float factor) {
+template <u32 D> __device__ __forceinline__ Codes<D> looked_up(u32 codes, float factor) {
   const float magnitudes[8] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
   float products[8];
 #pragma unroll

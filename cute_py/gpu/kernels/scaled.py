@@ -9,8 +9,9 @@
 
 Each kernel reads its source once, and may write several outputs. Sizes, strides and addresses are parameters; the
 properties of an output (`O`) are compile-time constants, and so is whether the grid covers the matrix without a
-remainder (`Cover`): then nothing is compared with a size. The threads that hold a block compute its scale, and write
-the scale to the position that the digits of `O` give. They also write the padding of the scales.
+remainder (`Cover`): if the source and the outputs are aligned too, vectors are loaded and stored without comparisons
+with sizes. The threads that hold a block compute its scale, and write the scale to the position that the digits of `O`
+give. They also write the padding of the scales.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from cute_py.gpu.kernels.source import AWAIT, TYPES, KernelSource, make_kernel
 ROWS_THREADS: Final = 256
 """Threads of a CTA of `scaled_rows`; half as many for small matrices, and if it dequantises."""
 ROWS_RESIDENT: Final = 6
-"""Number of CTAs of this size per SM that the compiler plans for in `scaled_rows`. With 4, NVFP4 takes 1.03 to 1.05
-times as long, and with 8, a scale per 1 x 128 elements takes 1.2 to 1.3 times as long, because registers spill (NVIDIA
-H200, three shapes)."""
+"""Number of CTAs of `ROWS_THREADS` threads per SM that the compiler plans for in `scaled_rows`. With 4, NVFP4 takes
+1.03 to 1.05 times as long, and with 8, a scale per 1 x 128 elements takes 1.2 to 1.3 times as long, because registers
+spill (NVIDIA H200, three shapes)."""
 
 _PLAN: Final = r"""
 struct Output {
@@ -56,7 +57,7 @@ __device__ __forceinline__ i64 index_at(const u8* list, u32 at) {
 __device__ __noinline__ void refuse_row(u64* record, u32 at, i64 found) {
   atomicMin(record, (u64)at << 32 | (u32)(int)found);
 }
-// Volatile, so that the compiler does not move a load behind a branch: all loads of a thread are issued first.
+// Volatile, so that the compiler does not sink a load below a branch: all loads of a thread are issued first.
 __device__ __forceinline__ uint4 load_four(const u8* at) {
   uint4 v;
   asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(at));
@@ -192,7 +193,7 @@ template <u32 D, u32 FACTORS> __device__ __forceinline__ Codes<D> converted(
 #pragma unroll
     for (u32 i = 0; i < RAWS && i < bits_of(D) / 4; ++i) c.w[i] = e.w[i];
   } else if (usual && !special<D>(e)) {
-    if constexpr (SOURCE == E2M1 && FACTORS == 1 && bits_of(D) == 16) return selected<D>(e.w[0], as_float(factor[0]));
+    if constexpr (SOURCE == E2M1 && FACTORS == 1 && bits_of(D) == 16) return looked_up<D>(e.w[0], as_float(factor[0]));
     float x[8];
     values(e, x);
     if (FACTORS) {
@@ -214,12 +215,12 @@ template <u32 D, u32 FACTORS> __device__ __forceinline__ Codes<D> converted(
 """
 
 _ROWS: Final = r"""
-// Elements of a row in a warp, number of rows in a CTA's warps, and number of vectors of a lane.
-enum : u32 { WIDE_ROW = LANES * VECTOR, SLOTS = THREADS / 32 / ACROSS * (32 / LANES), ITEMS = DOWN * COLUMNS };
+// Columns of a warp, rows of a CTA per DOWN, and vectors of a lane.
+enum : u32 { WARP_COLUMNS = LANES * VECTOR, SLOTS = THREADS / 32 / ACROSS * (32 / LANES), ITEMS = DOWN * COLUMNS };
 // Kept scales that are copied apart from the elements, four at a time: a thread has one word.
 enum : u32 {
   KEPT_WORDS = KEEPS && !ROWS && !INTO && In::WORDS && O0::WORDS,
-  WORDS_OF_ROW = KEPT_WORDS ? ACROSS * WIDE_ROW * COLUMNS / (4 * In::BC) : 1
+  WORDS_OF_ROW = KEPT_WORDS ? ACROSS * WARP_COLUMNS * COLUMNS / (4 * In::BC) : 1
 };
 static_assert(!KEPT_WORDS || SLOTS * DOWN * WORDS_OF_ROW <= THREADS, "one word for a thread");
 __device__ __forceinline__ u32 row_of(u32 down, u32 slot) {
@@ -228,6 +229,15 @@ __device__ __forceinline__ u32 row_of(u32 down, u32 slot) {
     return down / PARTS * 128 + down % PARTS * (ROWS / 4) + slot % 4 * 32 + slot / 4;
   }
   return down * (SLOTS * DOWN) + slot;
+}
+// Set the elements of a vector at column k that are beyond the last column to 0.
+template <u32 COUNT> __device__ __forceinline__ void clear_end(Eight (&e)[COUNT], u32 k, u32 limit) {
+  constexpr u32 BITS = bits_of(SOURCE), EACH = 32 / BITS;
+#pragma unroll
+  for (u32 i = 0; i < COUNT * RAWS; ++i) {
+    const u32 left = limit - min(k + i * EACH, limit);
+    if (left < EACH) e[i / RAWS].w[i % RAWS] &= (1u << left * BITS) - 1;
+  }
 }
 template <class O> __device__ __forceinline__ void store_codes(
     const Output& o, const Codes<O::KIND> (&c)[2], u32 line, u32 k) {
@@ -334,8 +344,8 @@ template <class O> __device__ __forceinline__ void write_numbers(
 extern "C" __global__ void __launch_bounds__(THREADS, CTAS) scaled_rows(const __grid_constant__ Scaled p) {
   const u32 down = divided(blockIdx.x, p.magic, p.shift), over = blockIdx.x - down * p.across;
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, slot = warp / ACROSS * (32 / LANES) + lane / LANES;
-  const u32 left = over * (ACROSS * WIDE_ROW * COLUMNS);
-  const u32 first = left + warp % ACROSS * WIDE_ROW + lane % LANES * VECTOR;
+  const u32 left = over * (ACROSS * WARP_COLUMNS * COLUMNS);
+  const u32 first = left + warp % ACROSS * WARP_COLUMNS + lane % LANES * VECTOR;
   Eight held[ITEMS][VECTOR / 8];
   u32 stored[ITEMS];
   u32 row[DOWN], line[DOWN], taken[DOWN];
@@ -367,20 +377,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, CTAS) scaled_rows(const __
     taken[r] = limit ? (u32)from : ~0u;
 #pragma unroll
     for (u32 c = 0; c < COLUMNS; ++c) {
-      const u32 k = first + c * (ACROSS * WIDE_ROW), item = r * COLUMNS + c;
+      const u32 k = first + c * (ACROSS * WARP_COLUMNS), item = r * COLUMNS + c;
       load_eights(held[item], p.source + from * p.pitch, k, limit, k < p.k ? pattern : 0);
+      if constexpr (ROWS && ENDS) {
+        if (pattern && k < p.k) clear_end(held[item], k, p.k);
+      }
       if constexpr (KEEPS ? !KEPT_WORDS : SCALED_SOURCE && In::BC != 1)
         stored[item] = is_read(k, limit) ? scale_at(p, taken[r], k) : 0;
     }
   }
-  // Only after the loads: earlier, CTAs of the next kernel would take the place of CTAs of this one.
+  // After the loads: graphs of copies of few rows then take less time than with this before them (NVIDIA H200).
   allow_next();
   if constexpr (KEPT_WORDS) store_word<O0>(p, p.out[0], word);
 #pragma unroll
   for (u32 r = 0; r < DOWN; ++r) {
 #pragma unroll
     for (u32 c = 0; c < COLUMNS; ++c) {
-      const u32 k = first + c * (ACROSS * WIDE_ROW);
+      const u32 k = first + c * (ACROSS * WARP_COLUMNS);
       const Eight (&e)[VECTOR / 8] = held[r * COLUMNS + c];
       @rows@
     }

@@ -16,7 +16,7 @@ TILE: Final = 128
 PIECE: Final = 8
 """Elements of a piece, which `Eight` holds."""
 ROW_ELEMENTS: Final = 2 * PIECE
-"""Elements of a vector of `scaled_rows`, except if it dequantises: then it is a piece."""
+"""Elements of a vector of `scaled_rows`, except if it dequantises: then a vector is a piece."""
 LANES: Final = 8
 """Number of lanes that share a row in `scaled_rows`, except if it dequantises: then a warp has one row."""
 WHOLE_PIECES: Final = 8
@@ -70,21 +70,18 @@ ANY: Final = Cover()
 class RowsTile:
     """The rows of a CTA of `scaled_rows`, and the vectors of its lanes.
 
-    threads: threads of a CTA. lanes: lanes that share a row. across: warps side by side along a row. columns, down:
-    vectors of a lane along a row, and rows of a lane. split: whether rows that are 32 apart are in one warp.
+    threads: threads of a CTA. lanes: lanes that share a row. vector: elements of a vector. across: warps side by side
+    along a row. columns, down: vectors of a lane along a row, and rows of a lane. split: whether rows that are 32 apart
+    are in one warp.
     """
 
     threads: int
     lanes: int
+    vector: int
     across: int
     columns: int
     down: int
     split: bool
-
-    @property
-    def vector(self) -> int:
-        """Elements of a vector: a piece if a warp has one row, because the kernel then dequantises."""
-        return PIECE if self.lanes == WARP else ROW_ELEMENTS
 
     @property
     def wide(self) -> int:
@@ -104,8 +101,8 @@ class OutputKind:
     kind: kind of its elements. block: rows and columns of a block; 0 for all. rule: a key of `RULES`. scale_bytes:
     bytes of a stored scale. power: whether a scale is a ue8m0. words: whether the scales of four adjacent blocks along
     the block's axis are four adjacent bytes. split: whether lines that are 32 apart have adjacent scales. vector:
-    whether lines begin at multiples of 16 bytes. digits: the map to the index of a scale, without the steps of the last
-    digits.
+    whether lines begin at multiples of 16 bytes. digits: the map to the index of a scale; the kernel's text contains
+    all its steps but those of the last digits.
     """
 
     kind: str
