@@ -103,7 +103,10 @@ def identify(
     block = _block(reference.shape, M, K)
     whole = Grid(M, K, *block)
     flat, size, grid = _comparable(scales, reference)
-    wanted: tuple[str | ScaleOrder | Layout, ...] = (*CANDIDATES, *_padded(scales, reference, block))
+    aligned = not any(step % scales.itemsize for step in scales.strides)
+    steps = tuple(step // scales.itemsize for step in scales.strides)
+    padded = _padded(scales.shape, steps, reference.shape, block) if aligned else []
+    wanted: tuple[str | ScaleOrder | Layout, ...] = (*CANDIDATES, *padded)
     if orders is not None:
         wanted = expect(orders, tuple, "orders")
     tried = [scale_order(order) for order in wanted]
@@ -121,15 +124,21 @@ def identify(
     return found
 
 
-def _padded(scales: Any, reference: Any, block: tuple[int, int]) -> list[Layout]:
-    """The layouts of a plain grid, and of a transposed one, that is part of a larger matrix, if the buffer is one."""
-    if scales.ndim != 2 or any(step % scales.itemsize or step <= 0 for step in scales.strides):
+def _padded(
+    shape: tuple[int, ...], steps: tuple[int, ...], grid: tuple[int, int], block: tuple[int, int]
+) -> list[Layout]:
+    """The layouts of a plain grid, and of a transposed one, that is part of a larger matrix.
+
+    shape, steps: the extents and strides of the matrix, in elements; no layouts if it has not two modes, or if a stride
+    is not positive. grid: numbers of blocks.
+    """
+    if len(shape) != 2 or min(steps) <= 0:
         return []
-    found, steps = [], [step // scales.itemsize for step in scales.strides]
-    for (rows, columns), (down, along) in ((scales.shape, steps), (scales.shape[::-1], steps[::-1])):
+    found = []
+    for (rows, columns), (down, along) in ((shape, steps), (shape[::-1], steps[::-1])):
         # A gap after each line is part of the matrix.
         rows, columns = (rows, max(columns, down // along)) if down > along else (max(rows, along // down), columns)
-        if (rows, columns) != reference.shape and rows >= reference.shape[0] and columns >= reference.shape[1]:
+        if (rows, columns) != grid and rows >= grid[0] and columns >= grid[1]:
             found.append(Layout(((block[0], rows), (block[1], columns)), ((0, down), (0, along))))
     return found
 
