@@ -18,6 +18,8 @@ from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidValueError, counted, given, nearest_names
 from cute_py.layout import Layout, product_each, size
 
+SHOWN_ATOMS: Final = 2
+"""Other atoms with one instruction that are named."""
 SHOWN_THREADS: Final = 6
 SHOWN_VALUES: Final = 8
 _ROWS: Final = {"A": ("M", "K"), "B": ("N", "K"), "C": ("M", "N")}
@@ -69,6 +71,37 @@ def atom_text(thing: Any) -> str:
     if isinstance(thing, TiledCopy):
         return _tiled_copy(thing)
     return _thread(thing)
+
+
+def mnemonic_text(text: str) -> str | None:
+    """Explain an instruction without operands by the atom that issues it; None if no atom does.
+
+    >>> print(mnemonic_text("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32").splitlines()[0])
+    SM80_16x8x8_F32TF32TF32F32_TN issues this instruction.
+    """
+    wanted = _mnemonic(text)
+    names = [
+        name
+        for table in (MMA_ATOMS, COPY_ATOMS)
+        for name, row in table.items()
+        if row.ptx and _mnemonic(row.ptx) == wanted
+    ]
+    if not names:
+        return None
+    atom = atom_of(names[0])
+    head = f"{names[0]} issues this instruction."
+    if len(names) > 1:
+        more = f" and {len(names) - SHOWN_ATOMS - 1} more" if len(names) > SHOWN_ATOMS + 1 else ""
+        head += f" Other atoms that issue it: {', '.join(names[1 : SHOWN_ATOMS + 1])}{more}."
+    if "<" in atom.name:
+        head += " Its template arguments below are examples."
+    return f"{head}\n\n{atom_text(atom)}"
+
+
+def _mnemonic(text: str) -> tuple[str, ...]:
+    """The parts of an instruction. The order of modifiers matters in MMA instructions, which list element types."""
+    opcode, *modifiers = text.strip().removesuffix(";").rstrip().replace("shared::cta", "shared").split(".")
+    return (opcode, *(modifiers if opcode in ("mma", "wgmma") else sorted(modifiers)))
 
 
 def is_atom(thing: object) -> bool:

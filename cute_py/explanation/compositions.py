@@ -16,11 +16,13 @@ from cute_py.errors import CompositionMismatchError, CuteError, unless_refused
 from cute_py.layout.arguments import LayoutLike, Tiler
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition, tiler_text
-from cute_py.layout.int_tuple import depth, is_static, rank, size
-from cute_py.layout.layout import Layout, cosize, has_numbers, static
+from cute_py.layout.coordinate import idx2crd, slice_and_offset
+from cute_py.layout.int_tuple import depth, elem_less, is_static, rank, size
+from cute_py.layout.layout import Layout, cosize, domain_of, has_numbers, static
 from cute_py.layout.leaf import Int
 from cute_py.layout.steps import explained, steps
 from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.trees import leaves
 from cute_py.notation.parse import parse
 
 
@@ -121,6 +123,61 @@ def source_layout(text: str) -> Any:
     return operation(*operands)
 
 
+def spelled_place(text: str) -> str | None:
+    """Explain a string that is a layout followed by a coordinate: the offset, or the slice. None for any other string.
+
+    >>> print(spelled_place("((2,2),8):((16,1),32)(13)"))
+    ((2,2),8):((16,1),32) at the coordinate 13
+      natural coordinate: ((1,0),3)
+      offset: 1 * 16 + 0 * 1 + 3 * 32 = 112
+    """
+    from cute_py.arith_tuple.cells import text as printed
+
+    text = text.strip()
+    begin = _last_bracket(text)
+    if not begin:
+        return None
+    layout, coord = (unless_refused(parse, part) for part in (text[:begin], text[begin:]))
+    if not isinstance(layout, (Layout, ComposedLayout)) or not isinstance(coord, tuple):
+        return None
+    place: Any = coord[0] if len(coord) == 1 else coord
+    head = f"{layout} at the coordinate {printed(place)}"
+    try:
+        found = layout(place)
+    except CuteError as error:
+        return f"{head}\nis refused: {error}"
+    if isinstance(found, (Layout, ComposedLayout)):
+        start = unless_refused(lambda: slice_and_offset(place, layout)) if isinstance(layout, Layout) else None
+        offset = f"\n  offset: {printed(start[1])}" if start is not None else ""
+        return f"{head}\n  slice: {found}{offset}"
+    lines = [head]
+    natural = unless_refused(idx2crd, place, domain_of(layout).shape)
+    if natural is not None and natural != place:
+        lines.append(f"  natural coordinate: {printed(natural)}")
+    if isinstance(layout, Layout) and natural is not None:
+        pairs = zip(leaves(natural), leaves(layout.stride), strict=True)
+        terms = [f"{printed(n)} * {printed(d)}" for n, d in pairs]
+        lines.append(f"  offset: {' + '.join(terms) or printed(found)}" + (f" = {printed(found)}" if terms else ""))
+    else:
+        lines.append(f"  offset: {printed(found)}")
+    shape = domain_of(layout).shape
+    if natural is not None and unless_refused(elem_less, natural, shape) is False:
+        lines.append(f"  the coordinate is outside the shape {printed(shape)}; CuTe computes the same number")
+    return "\n".join(lines)
+
+
+def _last_bracket(text: str) -> int:
+    """Position of the bracket that opens the last group of a text; 0 if the text does not end with a group."""
+    depth = 0
+    for i in range(len(text) - 1, -1, -1) if text.endswith(")") and len(text) <= LONGEST_PLACE else ():
+        depth += {")": 1, "(": -1}.get(text[i], 0)
+        if depth == 0:
+            return i
+    return 0
+
+
+LONGEST_PLACE: Final = 4000
+"""Longest text, in characters, that may be a layout with a coordinate."""
 _CALL: Final = re.compile(r"\s*(?:explain\(\s*(?=\w+\s*,))?(?:cute(?:_py)?(?:\.|::))?(\w{1,40})\s*[(,](.{1,4000})\)\s*")
 """A call such as `nullspace((4,8):(0,1))` or `explain(nullspace, (4,8):(0,1))`."""
 

@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.errors import CuteError, InvalidTypeError, ParseError, given, unless_refused
-from cute_py.explanation.compositions import composition_text, spelled_call, spelled_composition, static_lines
+from cute_py.explanation.compositions import (
+    composition_text,
+    spelled_call,
+    spelled_composition,
+    spelled_place,
+    static_lines,
+)
 from cute_py.explanation.definitions import (
     Thing,
     class_text,
@@ -174,7 +180,12 @@ def _of_other_text(text: str) -> Explanation:
         from cute_py.explanation.atoms import atom_of, atom_text
 
         return Explanation(atom_text(atom_of(text)))
-    if (composed := spelled_composition(text) or spelled_call(text)) is not None:
+    if _MNEMONIC.fullmatch(text.strip()):
+        from cute_py.explanation.atoms import mnemonic_text
+
+        if (instruction := mnemonic_text(text)) is not None:
+            return Explanation(instruction)
+    if (composed := spelled_composition(text) or spelled_call(text) or spelled_place(text)) is not None:
         return Explanation(composed)
     return Explanation(_text_explained(as_printed(text)))
 
@@ -197,6 +208,9 @@ _ATOM_NAME: Final = re.compile(
     r"(?:[\w:]{0,80}::)?(?:SM\d{1,9}(?:::|_)|GMMA_|Universal(?:Copy|FMA)|DefaultCopy|AutoVectorizingCopy)"
 )
 """Matches the beginning of the names of CuTe's operations."""
+
+_MNEMONIC: Final = re.compile(r"(?:w?g?mma|tcgen05|ldmatrix|stmatrix|movmatrix|cp)(?:\.[\w:]{1,40}){1,20}\s?;?")
+"""Matches the form of an instruction of an atom, without operands."""
 
 
 class _Recogniser(NamedTuple):

@@ -43,7 +43,7 @@ MOST_ELEMENTS: Final = 1 << 22
 _PLACE: Final = re.compile(r"[0-9]+:[0-9]+")
 _AT_PLACE: Final = re.compile(r"(?:\bat|\bline|[\w\]]:)\s{0,80}$")
 """Matches the text before the line and column of a file."""
-_COLON: Final = re.compile(r"\S:\S|\bo\b|Sw<|S<|ptr\[|ptr<|@")
+_COLON: Final = re.compile(r"[^\s:]:[^\s:]|\bo\b|Sw<|S<|ptr\[|ptr<|@")
 _LABEL: Final = re.compile(
     r"^[%\s]{0,9}(?:[A-Za-z_][\w .\-/<>,\[\]]{0,60}?(?:\s{0,9}[:=]\s+|\s{0,9}=\s{0,9}|\s+:\s{0,9}))"
 )
@@ -489,16 +489,9 @@ def _plain_calls(text: str) -> Iterator[tuple[int, int, Layout]]:
     for match in some(_CALL.finditer(text)):
         end = matching_bracket(text, match.end(), LONGEST) + 1
         body = text[match.end() : end - 1].replace("[", "(").replace("]", ")")
-        body = re.sub(r"\b(?:shape|stride)\s{0,80}=\s{0,80}", "", body)
-        if (thing := _parsed_call(body)) is not None:
+        thing = unless_refused(parse, f"make_layout({body})")
+        if isinstance(thing, Layout):
             yield match.start(), end, thing
-
-
-def _parsed_call(text: str) -> Layout | None:
-    """Parse the arguments of a call that makes a layout: (shape) or (shape, stride)."""
-    parts = [part for part in split_operands(text) if part]
-    thing = unless_refused(parse, ":".join(parts) if len(parts) == 2 else f"make_layout({text})")
-    return thing if isinstance(thing, Layout) else None
 
 
 def _ints(text: str) -> tuple[int, ...]:

@@ -521,6 +521,8 @@ def read_waits(text: str) -> list[Reading]:
     program = _Program(text)
     for match in matches:
         program.add(match)
+    if not program.steps and not program.unknown:
+        program.unknown.append("the operands of the mbarrier instructions: barriers, counts, bytes and parities")
     steps, hangs = program.judged(), HANG.search(text)
     broken = _run_errors(steps, program.initialises)
     changes = list(dict.fromkeys(fix for one in broken for fix in one.fixes))

@@ -7,7 +7,8 @@
     swizzle :=  Sw<3,4,3> | S<3,4,3> | SW_3_4_3 | Swizzle<3,4,3>
     engine  :=  gmem_ptr[16b](0x1000) | ptr<f16, gmem, align<16>> | counting_iter(3) | ArithTuple(0,_0) | ...
 
-C++ source code is read too: Int<4>{}, Layout<Shape<_4,_8>,Stride<_1,_4>>, make_layout(...), E<0,1>{}. A number is
+Source code of C++ and Python is read too: Int<4>{}, Layout<Shape<_4,_8>,Stride<_1,_4>>, make_layout(...),
+Layout((4, 8), stride=(8, 1)), E<0,1>{}. A number is
 
     _4, Int<4>{}, C<4>{}, _4{}  Int        4  run-time int        _1/_2  ratio        M, 2*K + 1  symbolic
 
@@ -233,7 +234,8 @@ _MODE = re.compile(r"[0-9]+")
 _TUPLE_WORD = re.compile(
     r"(?:make_(?:tuple|shape|stride|coord|tile|step|arithmetic_tuple))\(|(?:Shape|Stride|Coord|Tile|Step|tuple|ArithmeticTuple)<"
 )
-_LAYOUT_WORD = re.compile(r"make_layout\(|Layout<")
+_LAYOUT_WORD = re.compile(r"(?:cute(?:_py)?(?:\.|::))?(?:make_layout\(|Layout[<(])")
+_KEYWORD = re.compile(r"(?:shape|stride)\s*=\s*")
 _ORDER_WORD = re.compile(r"(?:Gen(?:Col|Row)Major|Layout(?:Left|Right))(?:\{\})?")
 _SIGN = re.compile(r"\s*([+-])\s*")
 _E_AND_SIGN = re.compile(_E.pattern + r"(?=\s*[+-])")
@@ -383,7 +385,7 @@ class _Reader:
         if head is not None:
             return head
         if word := self.found(_LAYOUT_WORD):
-            return self.layout_call(word[0][-1], begin)
+            return self.layout_call(word[0], begin)
         shape = self.tree()
         mark = self.at
         self.blanks()
@@ -403,14 +405,17 @@ class _Reader:
         except CuteError as error:
             raise failure(self.text, begin, shortened(error.headline, 160), error) from error
 
-    def layout_call(self, opening: str, begin: int) -> Layout:
-        """Read make_layout(...) or Layout<...>, after the opening bracket."""
-        parts = self.items({"(": ")", "<": ">"}[opening])
+    def layout_call(self, word: str, begin: int) -> Layout:
+        """Read make_layout(...), Layout(...) or Layout<...>, after the opening bracket."""
+        parts = self.items({"(": ")", "<": ">"}[word[-1]], named=word[-1] == "(")
         self.taken("{}")
-        return self.built(lambda: make_layout(*parts), begin)
+        make: Callable[..., Layout] = Layout if word.endswith("Layout(") else make_layout
+        if make is Layout and not 1 <= len(parts) <= 2:
+            raise failure(self.text, begin, f"Layout takes a shape and a stride, and has {len(parts)} arguments")
+        return self.built(lambda: make(*parts), begin)
 
-    def items(self, closing: str) -> list[Parsed]:
-        """Read part, part, ... up to the closing bracket."""
+    def items(self, closing: str, named: bool = False) -> list[Parsed]:
+        """Read part, part, ... up to the closing bracket. named: whether `shape=` and `stride=` may precede a part."""
         self.deeper()
         out: list[Parsed] = []
         self.blanks()
@@ -423,6 +428,8 @@ class _Reader:
                     break
             if self.at >= len(self.text):
                 raise failure(self.text, self.at, f"expected {closing!r}")
+            if named:
+                self.found(_KEYWORD)
             out.append(self.expression())
             self.blanks()
         self.depth -= 1

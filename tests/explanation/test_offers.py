@@ -77,6 +77,59 @@ def test_two_functions_with_an_o_between_them_are_a_composition(text: str, last:
     assert cute.explain(text).splitlines()[-1] == last
 
 
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("(4,8):(8,1)(1,2)", ["  offset: 1 * 8 + 2 * 1 = 10"]),
+        ("Layout((4, 8), (8, 1))((1, 2))", ["  offset: 1 * 8 + 2 * 1 = 10"]),
+        ("(4,8):(8,1)(6)", ["  natural coordinate: (2,1)", "  offset: 2 * 8 + 1 * 1 = 17"]),
+        ("(4,8):(8,1)(_,2)", ["  slice: (4):(8)", "  offset: 2"]),
+        ("(4,8):(_1@0,_1@1)(1,2)", ["  offset: 1 * _1@0 + 2 * _1@1 = (1,2)"]),
+        ("Sw<3,0,3> o _0 o (8,8):(8,1)(1,2)", ["  offset: 11"]),
+        (
+            "(4,8):(8,1)(5,2)",
+            [
+                "  offset: 5 * 8 + 2 * 1 = 42",
+                "  the coordinate is outside the shape (4,8); CuTe computes the same number",
+            ],
+        ),
+        ("(4,8):(8,1)(1,2,3)", ["is refused: Mismatched Ranks", "  coordinate : (1,2,3)", "  shape      : (4,8)"]),
+    ],
+)
+def test_a_layout_at_a_coordinate(text: str, lines: list[str]) -> None:
+    assert cute.explain(text).splitlines()[1:] == lines
+
+
+def test_an_operation_on_layouts_as_python_writes_them() -> None:
+    for text in ("cute.logical_divide(cute.Layout((4, 8), (8, 1)), 4)", "logical_divide((4,8):(8,1), 4)"):
+        assert "result: logical_divide((4,8):(8,1), 4) = ((4,1),(1,8)):((8,1),(32,1))" in cute.explain(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16", "SM90_64x128x16_F32BF16BF16_SS"),
+        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32;", "SM80_16x8x16_F32F16F16F32_TN"),
+        ("ldmatrix.sync.aligned.m8n8.x4.shared::cta.b16", "SM75_U32x4_LDSM_N"),
+        ("tcgen05.cp.cta_group::1.64x128b.warpx2::02_13", "SM100_UTCCP_2x64dp128bitlw0213_1cta"),
+    ],
+)
+def test_an_instruction_is_explained_by_its_atom(text: str, name: str) -> None:
+    said = cute.explain(text)
+    assert said.startswith(f"{name} issues this instruction.")
+    assert str(cute.explain(name)).split("\n\n", 1)[1] in said
+
+
+def test_an_instruction_of_no_atom_is_refused() -> None:
+    with pytest.raises(CuteError):
+        cute.explain("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f64")
+
+
+def test_a_wait_without_operands_is_not_judged() -> None:
+    said = cute.explain("mbarrier.try_wait.parity hangs")
+    assert "no rule" not in said and "the operands of the mbarrier instructions" in said
+
+
 def test_the_offered_spelling_of_a_swizzled_layout_is_read() -> None:
     text = cute.explain("Sw<3,3,3> o (8,64):(64,1)")
     spelled = re.search(r"Sw<3,3,3> o _0 o \S+", text)

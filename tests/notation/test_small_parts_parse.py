@@ -502,3 +502,26 @@ def test_arguments_of_parse() -> None:
 def test_swizzles_are_equal_to_what_they_print() -> None:
     for swizzle in (Swizzle(3, 4, 3), Swizzle(1, 0, -2), Swizzle(0, 4, 3)):
         assert parse(str(swizzle)) == swizzle
+
+
+@pytest.mark.parametrize(
+    ("text", "layout"),
+    [
+        ("Layout((4, 8), (8, 1))", Layout((4, 8), (8, 1))),
+        ("Layout((Int(4), (8, 2)), (Int(1), (4, 32)))", Layout((Int(4), (8, 2)), (Int(1), (4, 32)))),
+        ("Layout(4, 2)", Layout(4, 2)),
+        ("cute.make_layout((4, 8), stride=(8, 1))", Layout((4, 8), (8, 1))),
+        ("Layout(shape=(4, 8), stride=(8, 1))", Layout((4, 8), (8, 1))),
+        ("cute_py.Layout((M, 8), (1, M))", Layout((M, 8), (1, M))),
+    ],
+)
+def test_a_layout_as_python_writes_it(text: str, layout: Layout) -> None:
+    assert parse(text) == layout
+    assert parse(repr(layout)) == layout
+
+
+def test_a_layout_of_python_that_is_refused() -> None:
+    assert (
+        refusal("Layout(4, 2, 1)").headline == "at position 0: Layout takes a shape and a stride, and has 3 arguments"
+    )
+    assert refusal("Layout((4, 8), (8, 1, 2))").headline == "at position 0: shape and stride must be congruent"

@@ -122,6 +122,12 @@ def padded_matrix(n: Numbers) -> Offer | None:
     return Offer(f"pad the matrix to {rows} x {columns} elements", _where((rows, columns) != (n[1], n[2])))
 
 
+def transposed_matrix(n: Numbers) -> Offer | None:
+    """Offer to transpose one of two matrices whose product is refused. `n`: (rows, columns, rows, columns)."""
+    found = [name for name, equal in (("mat2", n[1] == n[3]), ("mat1", n[0] == n[2])) if equal]
+    return Offer(" or ".join(f"pass {name}.t()" for name in found), _where(n[1] != n[2])) if found else None
+
+
 # ---- shared memory and targets --------------------------------------------------------------------------------------
 
 
@@ -287,6 +293,7 @@ CALCULATORS: Final[dict[str, Callable[[Numbers], Offer | None]]] = {
         padded_stride,
         padded_row,
         padded_matrix,
+        transposed_matrix,
         smaller_block,
         fewer_staged_bytes,
         fewer_stages,
