@@ -34,7 +34,7 @@ from cute_py.formats.stored_weights import METADATA, Convention, convention_row
 from cute_py.mesh.stored_tensors import Progress, header_bytes
 
 WEIGHTS: Final = ("*weight",)
-"""Default patterns for the names of the tensors to convert."""
+"""Default patterns for the names of the tensors to convert. With them, all quantised weights are converted too."""
 KEPT: Final = ("*norm*", "*embed*", "*lm_head*", "*router*", "*mlp.gate.weight")
 """Names of tensors that stay unchanged: published checkpoints keep them in 16 bits."""
 FLOATS: Final = ("bfloat16", "float16", "float32")
@@ -84,12 +84,13 @@ class _Options:
     requantize: bool
     device: str = "host"
 
-    def matches(self, name: str) -> bool:
-        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.patterns)
+    def matches(self, name: str, quantised: bool = False) -> bool:
+        every = quantised and self.patterns == WEIGHTS
+        return every or any(fnmatch.fnmatchcase(name, pattern) for pattern in self.patterns)
 
-    def chosen(self, name: str) -> str:
+    def chosen(self, name: str, quantised: bool = False) -> str:
         """Return the reason why a tensor of this name is not converted; an empty string if it is."""
-        if not self.matches(name):
+        if not self.matches(name, quantised):
             return "no pattern names it"
         kept = next((pattern for pattern in self.keep if fnmatch.fnmatchcase(name, pattern)), None)
         return f"kept: {kept}" if kept else ""
@@ -127,7 +128,8 @@ def convert(
         source: a .safetensors file, an index, or a folder. out: a folder; it is created if it does not exist.
         to: a `Format` or its text, or 'bfloat16', 'float16', 'float32' for plain numbers.
         convention: names and types of the new tensors: 'cute', 'compressed-tensors', 'modelopt' or 'torchao'.
-        patterns, keep: patterns of names to convert, and of names to keep unchanged.
+        patterns, keep: patterns of names to convert, and of names to keep unchanged. By default, the names of weights
+            and all quantised weights are converted.
         requantize: whether a weight in another format may be dequantised and quantised again.
         device: 'host', or 'cuda': the GPU scales and rounds the blocks, or dequantises them.
         force: replace files that are in `out`.
@@ -147,7 +149,7 @@ def convert(
     works = _plan(checkpoint, options)
     if device == "cuda":
         expect_on_device(options.to, _dequantised_formats(works))
-    _expect_a_match([one.source.name for some in works.values() for one in some], options)
+    _expect_a_match([one for some in works.values() for one in some], options)
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     report = Progress(checkpoint.nbytes, progress)
@@ -179,9 +181,10 @@ def _dequantised_formats(works: Mapping[Path, Sequence[_Work]]) -> Iterator[Form
             yield work.source.weight.format
 
 
-def _expect_a_match(names: Sequence[str], options: _Options) -> None:
+def _expect_a_match(works: Sequence[_Work], options: _Options) -> None:
     """Refuse patterns that match no tensor: all files would be copies."""
-    if names and not any(map(options.matches, names)):
+    names = [one.source.name for one in works]
+    if all(one.work == "copy" for one in works) and names and not any(map(options.matches, names)):
         patterns = ", ".join(map(repr, options.patterns)) or "no pattern"
         text = f"no tensor has a name that matches {patterns}; nothing is written"
         shown = ", ".join(map(given, names[:3])) + (" ..." if len(names) > 3 else "")
@@ -281,7 +284,7 @@ def _unfit(source: Source, form: Any, options: _Options) -> str:
 
 
 def _weight_work(source: Source, options: _Options) -> list[_Work]:
-    why = options.chosen(source.name)
+    why = options.chosen(source.name, quantised=True)
     weight = source.weight
     if why or weight is None:
         return _copy_work(source, why)

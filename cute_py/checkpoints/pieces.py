@@ -76,8 +76,8 @@ class Source:
     def stored_rows(self, plane: int, first: int, count: int) -> NDArray[Any]:
         """Some rows of the stored elements."""
         data = self.tensors["data"]
-        *_, rows, columns = data.shape
-        flat = replace(data, shape=(math.prod(data.shape[:-1]), columns)).rows(plane * rows + first, count).mapped()
+        *lead, rows, columns = data.shape if self.weight is None else stored_shape(self.weight.format, self.shape)
+        flat = replace(data, shape=(math.prod(lead) * rows, columns)).rows(plane * rows + first, count).mapped()
         return flat.reshape(count, columns)
 
 

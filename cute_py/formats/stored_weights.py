@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import CuteError, InvalidValueError, given, known_names, shortened
+from cute_py.errors import CuteError, InvalidValueError, counted, given, known_names, shortened
 from cute_py.formats.format import Format, fp8, mxfp4, mxfp6, mxfp8, nvfp4, parse_format
 from cute_py.formats.numbers import codes, of_codes, to_float32
 from cute_py.formats.scaled_tensor import ScaledTensor, extents, stored_elements, stored_shape
@@ -46,7 +46,9 @@ class Convention:
         data_type, scale_types: element types in the file. inverse: whether `total` is the reciprocal of the tensor
             scale.
         total_shape: shape of the tensor scale. needs_metadata: whether only the file's metadata identifies the weight.
-        order: order of the scales; empty if the metadata names it. source: where the convention is defined.
+        order: order of the scales; empty if the metadata names it. grouped: whether the data has a mode of blocks and
+            a mode of the bytes of a block. read_only: whether `stored_arrays` does not write it. source: where the
+            convention is defined.
     """
 
     name: str
@@ -63,6 +65,8 @@ class Convention:
     total_shape: tuple[int, ...] = ()
     needs_metadata: bool = False
     order: str = "linear"
+    grouped: bool = False
+    read_only: bool = False
     source: str = ""
 
     def names(self, weight: str) -> dict[str, str]:
@@ -112,7 +116,15 @@ CONVENTIONS: Final = (
     ),
     Convention(
         "deepseek", "fp8", "e4m3", "float32", 0, "{weight}", "{weight}_scale_inv",
-        "float8_e4m3fn", ("float32",), source="DeepSeek-V3, inference/kernel.py, weight_dequant",
+        "float8_e4m3fn", ("float32",), read_only=True, source="DeepSeek-V3, inference/kernel.py, weight_dequant",
+    ),
+    Convention(
+        "gpt-oss", "mxfp4", "e2m1", "ue8m0", 32, "{weight}_blocks", "{weight}_scales", "uint8", ("uint8",),
+        grouped=True, read_only=True, source="Transformers, integrations/mxfp4.py, convert_moe_packed_tensors",
+    ),
+    Convention(
+        "gpt-oss", "mxfp4", "e2m1", "ue8m0", 32, "{weight}.blocks", "{weight}.scales", "uint8", ("uint8",),
+        grouped=True, read_only=True, source="gpt-oss, gpt_oss/torch/weights.py",
     ),
     Convention(
         "torchao", "NVFP4Tensor", "e2m1", "ue4m3", 16, _QDATA, _AO_SCALE, "uint8", ("float8_e4m3fn",),
@@ -133,7 +145,7 @@ CONVENTIONS: Final = (
 )  # fmt: skip
 """Scales are row by row (M, K / block). If `order` is empty, the metadata gives the order."""
 
-NAMES: Final = tuple(dict.fromkeys(row.name for row in CONVENTIONS if row.name != "deepseek"))
+NAMES: Final = tuple(dict.fromkeys(row.name for row in CONVENTIONS if not row.read_only))
 """Conventions that `stored_arrays` writes."""
 
 
@@ -206,7 +218,7 @@ def find_weights(tensors: Mapping[str, TensorRow], metadata: Mapping[str, str]) 
             taken.update(weight.tensors.values())
     others = tuple(name for name in tensors if name not in taken)
     problems += [one for name in others if name not in reported for one in _orphan(name, tensors)]
-    problems += _without_scales(others, found.values(), tensors)
+    problems += _without_scales(others, found.values(), tensors) if found else _only_fp8(others, tensors)
     return StoredWeights(tuple(found.values()), others, tuple(problems))
 
 
@@ -295,6 +307,10 @@ def _recognised(name: str, tensors: Mapping[str, TensorRow], taken: Iterable[str
         if "total" in names and names["total"] not in tensors:
             continue
         shape = tensors[name].shape
+        if row.grouped:
+            if len(shape) < 3 or shape[-1] != row.block // 2:
+                continue
+            shape = (*shape[:-2], shape[-2] * shape[-1])
         if len(shape) not in (2, 3) or 0 in shape:
             continue
         form = _format_of(row, shape, scales.shape)
@@ -338,7 +354,8 @@ def _judged(weight: StoredWeight, tensors: Mapping[str, TensorRow]) -> StoredWei
         if have_kind not in kind:
             text = f"{weight.tensors[part]} has the type {have_kind}; must be {' or '.join(kind)}"
             found.append(Diagnostic("weight-type", weight.name, text=text, source=row.source))
-    wanted = stored_shape(form, weight.shape) if len(weight.shape) in (2, 3) and 0 not in weight.shape else weight.shape
+    known = len(weight.shape) in (2, 3) and 0 not in weight.shape
+    wanted = stored_data_shape(row, form, weight.shape) if known else weight.shape
     if data.shape != wanted and 0 not in data.shape:  # a device may hold no rows
         text = f"{weight.tensors['data']} has the shape {data.shape}; must be {wanted}"
         found.append(Diagnostic("weight-shape", weight.name, text=text))
@@ -405,6 +422,20 @@ def _without_scales(
     return found
 
 
+def _only_fp8(others: Iterable[str], tensors: Mapping[str, TensorRow]) -> list[Diagnostic]:
+    """Warn of fp8 matrices in a checkpoint without scales; a plain cast to fp8 needs none."""
+    names = [
+        n for n in others if tensors[n].dtype.name in ("float8_e4m3fn", "float8_e5m2") and len(tensors[n].shape) > 1
+    ]
+    if not names:
+        return []
+    text = (
+        f"{counted(len(names), 'tensor')} of fp8 elements, such as {names[0]}, and no scales: either a plain cast made "
+        "them, or the scales are missing"
+    )
+    return [Diagnostic("weight-tensor", names[0], text=text, severity="warning")]
+
+
 def _lacking_total(name: str, tensors: Mapping[str, TensorRow]) -> str | None:
     """If a scale tensor and its data lack only the tensor scale to form a weight, return a text that says so; otherwise
     return None."""
@@ -438,9 +469,13 @@ def _orphan(name: str, tensors: Mapping[str, TensorRow]) -> list[Diagnostic]:
         )
         known = weight.endswith("weight")  # in other pairs, it is uncertain that one scales the other
         return [Diagnostic("weight-tensor", name, text=text, severity="error" if known else "warning")]
-    if name.endswith("_packed") and f"{name.removesuffix('_packed')}_scale" not in tensors:
-        text = f"{name} has packed elements, but the file lacks {name.removesuffix('_packed')}_scale"
-        return [Diagnostic("weight-tensor", name, text=text)]
+    for row in CONVENTIONS:
+        data, scales = (text.removeprefix("{weight}") for text in (row.data, row.scales))
+        if not data or row.needs_metadata or not name.endswith(data) or tensors[name].dtype.name != row.data_type:
+            continue
+        lacking = name.removesuffix(data) + scales
+        if lacking not in tensors and (not row.grouped or tensors[name].shape[-1:] == (row.block // 2,)):
+            return [Diagnostic("weight-tensor", name, text=f"{name} has packed elements, but the file lacks {lacking}")]
     return []
 
 
@@ -457,7 +492,7 @@ def convention_row(convention: str, form: Format) -> Convention:
     'NVFP4'
     """
     rows = [row for row in CONVENTIONS if row.name == convention]
-    if not rows or convention == "deepseek":
+    if not rows or rows[0].read_only:
         raise InvalidValueError(f"unknown convention {given(convention)}", known_names(convention, NAMES))
     if convention == "cute":
         return rows[0]
@@ -509,6 +544,13 @@ def stored_arrays(name: str, scaled: ScaledTensor, convention: str) -> dict[str,
 def stored_data(data: NDArray[Any], form: Format) -> NDArray[Any]:
     """The elements as a file stores them: e4m3 and e5m2 in their own type, narrower elements as bytes."""
     return of_codes(data, form.element) if form.number.bits == 8 else data.view(np.uint8)
+
+
+def stored_data_shape(row: Convention, form: Format, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of the elements' array in a file."""
+    whole = stored_shape(form, shape)
+    bytes_of_block = row.block // 2
+    return (*whole[:-1], whole[-1] // bytes_of_block, bytes_of_block) if row.grouped else whole
 
 
 def stored_scale_array(scales: NDArray[Any], row: Convention, form: Format, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -569,5 +611,8 @@ def read_weight(weight: StoredWeight, arrays: Mapping[str, NDArray[Any]]) -> Sca
         InvalidValueError: the sizes of the arrays do not fit the format.
     """
     total = read_total(weight, arrays["total"]) if "total" in arrays else None
-    data = stored_elements(codes(np.ascontiguousarray(arrays["data"])), weight.format)
+    stored = codes(np.ascontiguousarray(arrays["data"]))
+    if weight.convention.grouped:
+        stored = stored.reshape(stored_shape(weight.format, weight.shape))
+    data = stored_elements(stored, weight.format)
     return ScaledTensor(data, read_scales(weight, arrays["scales"]), weight.format, total, weight.shape)

@@ -169,6 +169,31 @@ def test_experts_of_three_dimensions_share_a_tensor_scale(tmp_path: Path, monkey
     assert np.array_equal(load(tmp_path / "p")["e.weight"], wanted.dequantize())
 
 
+@pytest.mark.parametrize("dot", ["_", "."])
+def test_experts_of_gpt_oss(dot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of 16 bytes with the even element in the low nibble, and a biased exponent for each."""
+    monkeypatch.setattr(pieces, "PIECE", 1 << 9)
+    rng = np.random.default_rng(3)
+    blocks = rng.integers(0, 256, (3, 40, 4, 16), dtype=np.uint8)
+    scales = rng.integers(100, 140, (3, 40, 4), dtype=np.uint8)
+    magnitudes = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+    table = np.concatenate([magnitudes, -magnitudes])
+    values = np.stack([table[blocks & 15], table[blocks >> 4]], axis=-1).reshape(3, 40, 4, 32)
+    want = (values * 2.0 ** (scales.astype(np.int32) - 127)[..., None]).reshape(3, 40, 128).astype(np.float32)
+    name = "model.layers.0.mlp.experts.down_proj"
+    source = save(tmp_path / "m.safetensors", {f"{name}{dot}blocks": blocks, f"{name}{dot}scales": scales})
+    (weight,) = describe_checkpoint(source).weights
+    assert (weight.weight.shape, weight.weight.format) == ((3, 40, 128), formats.mxfp4(scales="linear"))
+    assert weight.found == () and weight.weight.convention.name == "gpt-oss"
+    convert(source, tmp_path / "plain", "f32")
+    assert np.array_equal(load(tmp_path / "plain")[name], want)
+    convert(source, tmp_path / "ordered", "mxfp4")
+    made = weights_of(tmp_path / "ordered")[name]
+    assert np.array_equal(made.dequantize(), want) and made.format == formats.mxfp4()
+    with pytest.raises(InvalidValueError, match="gpt-oss"):
+        convert(source, tmp_path / "same", "mxfp4(scales='linear')", convention="gpt-oss")
+
+
 def test_another_format_only_with_requantize(tmp_path: Path) -> None:
     convert(save(tmp_path / "m.safetensors", model()), tmp_path / "o", "mxfp8")
     with pytest.raises(InvalidValueError, match="already has another format") as refused:

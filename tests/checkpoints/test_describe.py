@@ -99,8 +99,20 @@ def test_fp8_without_scales_is_an_error_beside_weights_that_have_them(tmp_path: 
     del both["b.weight_scale"]
     (error,) = describe_checkpoint(save(tmp_path / "m.safetensors", both)).errors
     assert error.message == "b.weight has elements of float8_e4m3fn, but the file lacks b.weight_scale"
-    alone = {"b.weight": both["b.weight"]}  # fp8 without scales is a checkpoint of its own
-    assert describe_checkpoint(save(tmp_path / "m.safetensors", alone)).errors == ()
+    alone = {"b.weight": both["b.weight"]}  # a plain cast to fp8 has no scales
+    made = describe_checkpoint(save(tmp_path / "m.safetensors", alone))
+    (warning,) = made.problems
+    assert made.errors == () and warning.severity == "warning"
+    assert warning.message.startswith("1 tensor of fp8 elements, such as b.weight, and no scales: ")
+
+
+def test_packed_blocks_without_scales_are_an_error(tmp_path: Path) -> None:
+    tensors = {"e.down_proj_blocks": np.zeros((2, 32, 4, 16), np.uint8), "other_blocks": np.zeros((2, 3), np.uint8)}
+    (error,) = describe_checkpoint(save(tmp_path / "m.safetensors", tensors)).errors
+    assert error.message == "e.down_proj_blocks has packed elements, but the file lacks e.down_proj_scales"
+    tensors["e.down_proj_scales"] = np.zeros((2, 32, 3), np.uint8)
+    (error,) = describe_checkpoint(save(tmp_path / "m.safetensors", tensors)).errors
+    assert "has 192 scales of shape (2, 32, 3); must have 256" in error.message
 
 
 def test_types_and_shapes_are_those_that_the_metadata_promises(tmp_path: Path) -> None:

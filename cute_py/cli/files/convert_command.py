@@ -55,7 +55,10 @@ def register(command: argparse.ArgumentParser) -> None:
         "--as", dest="convention", choices=NAMES, default="cute", help="convention of names and types; default: cute"
     )
     command.add_argument(
-        "--tensors", action="append", metavar="PATTERN", help=f"names to convert; default: {' '.join(WEIGHTS)}"
+        "--tensors",
+        action="append",
+        metavar="PATTERN",
+        help=f"names to convert; default: {' '.join(WEIGHTS)}, and every quantised weight",
     )
     command.add_argument(
         "--keep", action="append", metavar="PATTERN", help=f"names to keep unchanged; default: {' '.join(KEPT)}"
