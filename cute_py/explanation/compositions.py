@@ -93,7 +93,9 @@ def spelled_composition(text: str) -> str | None:
 
 
 _SOURCE: Final = re.compile(r"\s*(?:cute::)?(composition|tile_to_shape)\s?\((.{1,4000})\)\s*", re.DOTALL)
-_ATOM: Final = re.compile(r"\s*(?:cute::)?(?:GMMA|UMMA)::Layout_\w{1,40}_Atom<[\w:]{1,80}>\s?\{\}\s*")
+LAYOUT_ATOM: Final = r"(?:cute::)?(?:GMMA|UMMA)::Layout_\w{1,40}_Atom<[\w:]{1,80}>(?:\s?\{\})?"
+"""Matches a layout atom of wgmma or tcgen05 in C++ source: its type, or an object of it."""
+_ATOM: Final = re.compile(rf"\s*{LAYOUT_ATOM}\s*")
 _ANGLES: Final = str.maketrans("<>", "[]")
 _BACK: Final = str.maketrans("[]", "<>")
 

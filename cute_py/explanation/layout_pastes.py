@@ -17,6 +17,7 @@ from typing import Final
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, StaticAssertError, counted, shortened, unless_refused
+from cute_py.explanation.compositions import LAYOUT_ATOM, source_layout
 from cute_py.explanation.layouts import facts_of_layout, is_basis_layout
 from cute_py.explanation.readings import TYPE_NAME, Reading, condition_id, some, type_bits, without
 from cute_py.layout.analysis import is_injective
@@ -603,18 +604,16 @@ def read_alone(text: str) -> list[Reading]:
     return read_types(text[:MOST_ALONE]) or read_conditions(text[:MOST_ALONE])
 
 
-_CPP_CALL: Final = re.compile(r"\b(?:cute::)?(?:tile_to_shape|composition|make_layout)\s?\(")
+_CPP_CALL: Final = re.compile(rf"\b(?:(?:cute::)?(?:tile_to_shape|composition|make_layout)\s?\(|{LAYOUT_ATOM})")
 
 
 def _cpp_calls(text: str) -> Iterator[Reading]:
-    """Read every layout that C++ source computes from static numbers."""
-    from cute_py.explanation.compositions import source_layout
-
+    """Read every layout that C++ source computes from static numbers, and every layout atom."""
     read_to = 0
     for match in some(_CPP_CALL.finditer(text)):
         if match.start() < read_to:
             continue
-        end = matching_bracket(text, match.end(), LONGEST) + 1
+        end = matching_bracket(text, match.end(), LONGEST) + 1 if match[0].endswith("(") else match.end()
         try:
             thing = source_layout(text[match.start() : end])
         except StaticAssertError as error:

@@ -120,6 +120,13 @@ def test_an_instruction_is_explained_by_its_atom(text: str, name: str) -> None:
     assert str(cute.explain(name)).split("\n\n", 1)[1] in said
 
 
+@pytest.mark.parametrize(
+    "text", ["GMMA::Layout_K_SW128_Atom<half_t>", "using A = cute::GMMA::Layout_K_SW128_Atom<half_t>;"]
+)
+def test_a_layout_atom_alone_is_explained(text: str) -> None:
+    assert cute.explain(text).startswith("A swizzled layout: Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)")
+
+
 def test_an_instruction_of_no_atom_is_refused() -> None:
     with pytest.raises(CuteError):
         cute.explain("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f64")
