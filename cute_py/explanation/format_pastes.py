@@ -258,8 +258,7 @@ MOST_SCALES: Final = 1 << 20
 
 
 def read_permuted(text: str) -> list[Reading]:
-    """Read each chain of reshapes and permutations whose sizes are numbers, as a layout, and name the scale order that
-    it reads or writes."""
+    """Read each chain of reshapes and permutations as a layout, and name the scale order that it reads or writes."""
     taken: list[Reading] = []
     for view in permuted_views(text):
         lines = [
@@ -267,6 +266,9 @@ def read_permuted(text: str) -> list[Reading]:
             "from a coordinate of the result to the index of its element in the memory of the tensor, if that is "
             "contiguous",
         ]
+        if view.examples:
+            values = ", ".join(f"{name} = {value}" for name, value in view.examples)
+            lines.append(f"sizes that the text does not contain are examples: {values}")
         if view.copied:
             lines.append("a view of it needs a copy, so PyTorch refuses .view here; .reshape makes the copy")
         scales = [f"not read: {view.rest}, which may change the result"] if view.rest else order_of_view(view)

@@ -3,7 +3,8 @@
     scale.reshape(1, 4, 32, 4, 4).trans(0, 3, 2, 1, 4).reshape(128, 16)
 
 The layout of a chain maps a coordinate of its result to the index of the element in the memory of the tensor that the
-chain begins with. A `reshape` or `contiguous` that copies does not change this map.
+chain begins with. A `reshape` or `contiguous` that copies does not change this map. A size may be an expression of
+names, such as `M // 128`, or -1: then the layout is that of example values, which the result states.
 """
 
 from __future__ import annotations
@@ -11,13 +12,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from itertools import islice
+from math import lcm, prod
 from typing import Final
 
+from cute_py.errors import unless_refused
 from cute_py.layout.layout import Layout
+from cute_py.notation.expressions import checked_symbols, read_expression
 
 _BLANKS: Final = r"\s{0,99}"
-_LIST: Final = rf"((?:-?[0-9]{{1,9}}{_BLANKS},{_BLANKS}){{0,11}}(?:-?[0-9]{{1,9}})?)"
+_NAME: Final = r"(?!(?:torch|np|numpy|jnp|tl|ml_dtypes)\.)[A-Za-z_][\w.]{0,60}(?:\[-?[0-9]{1,2}\])?"
+_TERM: Final = rf"(?:[0-9]{{1,9}}|{_NAME})"
+_SIZE: Final = rf"-?{_TERM}(?:\s{{0,9}}(?://|[-+*])\s{{0,9}}{_TERM}){{0,3}}"
+_LIST: Final = rf"((?:{_SIZE}{_BLANKS},{_BLANKS}){{0,11}}(?:{_SIZE})?)"
 _NUMBERS: Final = rf"{_BLANKS}[\[(]?{_BLANKS}{_LIST}{_BLANKS},?{_BLANKS}[\])]?{_BLANKS}"
 _STEP: Final = re.compile(
     rf"\s{{0,99}}\.\s?(?:(view|reshape|permute|trans|transpose|swapaxes)\({_NUMBERS}\)"
@@ -33,8 +40,12 @@ _KEPT: Final = ("view", "reshape", "contiguous", "clone", "flatten", "ravel")
 """Steps that keep the order of the elements."""
 MOST_STEPS: Final = 12
 """Maximum number of steps of a chain."""
+_PRIMES: Final = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43)
+"""Example values. More than one of them occurs in a product of sizes only if both names do."""
 MOST_VIEWS: Final = 12
 """Maximum number of chains of a text."""
+MOST_NAMES: Final = 8
+"""Maximum number of names in the sizes of a text."""
 Mode = list[tuple[int, int]]
 """The (size, stride) of the parts of a mode, outermost first."""
 
@@ -45,6 +56,7 @@ class PermutedView:
 
     begin, end: its position. first: the sizes of the first reshape of the tensor. layout: of the result. rest: the text
     of a step after the chain that was not read, or ''. copied: whether a `view` needs a copy, which PyTorch refuses.
+    examples: the values of the names in its sizes, and of a -1 in its first sizes.
     """
 
     begin: int
@@ -53,33 +65,36 @@ class PermutedView:
     layout: Layout
     rest: str = ""
     copied: bool = False
+    examples: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(slots=True)
 class _Tensor:
     """A tensor between two steps. moved: whether a step permuted modes. strided: whether its memory is not in the order
-    of its modes. copied: see `PermutedView`."""
+    of its modes. copied, examples: see `PermutedView`."""
 
     modes: list[Mode]
     first: tuple[int, ...]
     moved: bool = False
     strided: bool = False
     copied: bool = False
+    examples: tuple[tuple[str, int], ...] = ()
 
 
 def permuted_views(text: str) -> list[PermutedView]:
-    """Parse the chains in `text` whose sizes are numbers and that permute modes. A chain of a variable that an earlier
-    chain defines continues that chain. A chain is left out if a reshape divides a mode into parts that are not whole.
+    """Parse the chains in `text` that permute modes. A chain of a variable that an earlier chain defines continues that
+    chain. A chain ends before a reshape that divides a mode into parts that are not whole.
 
     >>> permuted_views("s.reshape(1, 4, 32, 4, 4).trans(0, 3, 2, 1, 4).reshape(128, 16)")[0].layout
     Layout(((32, 4), (4, 4)), ((16, 4), (1, 512)))
     """
     known: dict[str, _Tensor] = {}
     found: list[PermutedView] = []
+    sizes = _Sizes(text)
     at = 0
     while len(found) < MOST_VIEWS and (head := _BEGIN.search(text, at)):
         at = head.end()
-        tensor, at = _chain(text, at, known.get(head["name"]))
+        tensor, at = _chain(text, at, known.get(head["name"]), sizes)
         if head["target"]:
             known.pop(head["target"], None)
         if tensor is None:
@@ -89,29 +104,73 @@ def permuted_views(text: str) -> list[PermutedView]:
             known[head["target"]] = tensor
         if tensor.moved:
             shown = rest[0].strip() if rest else ""
-            view = PermutedView(head.start("name"), at, tensor.first, _layout(tensor.modes), shown, tensor.copied)
-            found.append(view)
+            facts = tensor.first, _layout(tensor.modes), shown, tensor.copied, tensor.examples
+            found.append(PermutedView(head.start("name"), at, *facts))
     return found
 
 
-def _chain(text: str, at: int, begin: _Tensor | None) -> tuple[_Tensor | None, int]:
+class _Sizes:
+    """Values of the sizes in a text. A name gets a prime that divides no number of the text, times the numbers that
+    divide the name; so a reshape has whole parts only if it has them for every value."""
+
+    def __init__(self, text: str) -> None:
+        lists = [step[2] for step in islice(_STEP.finditer(text), MOST_VIEWS * MOST_STEPS) if step[2]]
+        names = list(dict.fromkeys(name for one in lists for name in re.findall(_NAME, one)))[:MOST_NAMES]
+        numbers = {int(n) for one in lists for n in re.findall(r"(?<![\w.])[0-9]{1,9}", one)} - {0}
+        primes = [p for p in _PRIMES if all(n % p for n in numbers)]
+        self.rest = primes.pop(0) if primes else 0
+        self.values = dict(zip(names, primes, strict=False))
+        for name in self.values:
+            divided = rf"(?<![\w.]){re.escape(name)}\s{{0,9}}//\s{{0,9}}([1-9][0-9]{{0,8}})\b"
+            self.values[name] *= lcm(*(int(n) for one in lists for n in re.findall(divided, one)))
+
+    def read(self, text: str, first: bool) -> tuple[list[int], list[tuple[str, int]]] | None:
+        """The sizes of a list, and the (name, value) of each name in it; None if a size has no value. first: whether a
+        size of -1 is an example too, because the number of elements is unknown."""
+        found, used = [], []
+        for part in (part.strip() for part in text.split(",") if part.strip()):
+            names = list(dict.fromkeys(re.findall(_NAME, part)))
+            if any(name not in self.values for name in names):
+                return None
+            used += [(name, self.values[name]) for name in names]
+            for number, name in enumerate(names):
+                part = re.sub(rf"(?<![\w.]){re.escape(name)}(?![\w.\[])", f"n{number}", part)
+            values = checked_symbols({f"n{i}": self.values[name] for i, name in enumerate(names)})
+            value = unless_refused(read_expression, part, values)
+            if first and value == -1 and self.rest:
+                value = self.rest
+                used.append(("-1", value))
+            if not isinstance(value, int):
+                return None
+            found.append(value)
+        return found, used
+
+
+def _chain(text: str, at: int, begin: _Tensor | None, sizes: _Sizes) -> tuple[_Tensor | None, int]:
     """Read the steps from `at` on. begin: the tensor of a variable, or None for a contiguous one. The result is the
-    tensor, or None if a step does not fit, and the end of the last step."""
+    tensor and the end of the last step that was read; None for the tensor if a step before the first permutation does
+    not fit."""
     tensor = None if begin is None else replace(begin)
     for _ in range(MOST_STEPS):
         step = _STEP.match(text, at)
         if step is None:
             break
         name = step[1] or step[3] or step[4]
-        numbers = [int(n) for n in (step[2] or "").split(",") if n.strip()]
+        read = sizes.read(step[2] or "", first=tensor is None)
+        if read is None:
+            return None, step.end()
+        numbers, used = read
+        if used and (name not in ("view", "reshape") or len(numbers) == 1):  # `.view(dtype)`
+            return None, step.end()
         if tensor is None:
             if name not in ("view", "reshape") or not numbers or min(numbers) < 1:
                 return None, step.end()
-            tensor = _Tensor(_contiguous(numbers), tuple(numbers))
+            tensor = _Tensor(_contiguous(numbers), tuple(numbers), examples=tuple(dict.fromkeys(used)))
         else:
+            tensor.examples = tuple(dict.fromkeys((*tensor.examples, *used)))
             modes = _stepped(tensor.modes, name, numbers)
             if modes is None:
-                return None, step.end()
+                return (tensor, at) if tensor.moved else (None, step.end())
             copies = tensor.strided and any(len(mode) > 1 for mode in map(_joined, modes))
             tensor.copied |= name == "view" and copies
             tensor.strided = name not in _KEPT or (name in ("view", "reshape") and tensor.strided and not copies)
