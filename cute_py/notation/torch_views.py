@@ -1,6 +1,7 @@
 """Parse chains of reshapes and permutations of a contiguous tensor, as PyTorch, NumPy and Triton write them.
 
     scale.reshape(1, 4, 32, 4, 4).trans(0, 3, 2, 1, 4).reshape(128, 16)
+    np.transpose(scale.reshape(1, 4, 32, 4, 4), (0, 3, 2, 1, 4))
 
 The layout of a chain maps a coordinate of its result to the index of the element in the memory of the tensor that the
 chain begins with. A `reshape` or `contiguous` that copies does not change this map. A size may be an expression of
@@ -10,9 +11,9 @@ names, such as `M // 128`, or -1: then the layout is that of example values, whi
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import partial
 from math import lcm, prod
 from typing import Final
 
@@ -22,18 +23,27 @@ from cute_py.notation.expressions import checked_symbols, read_expression
 
 _BLANKS: Final = r"\s{0,99}"
 _NAME: Final = r"(?!(?:torch|np|numpy|jnp|tl|ml_dtypes)\.)[A-Za-z_][\w.]{0,60}(?:\[-?[0-9]{1,2}\])?"
+_NAMES: Final = re.compile(_NAME)
+_ANY: Final = re.compile("-1")
+"""The size that PyTorch computes, as a name."""
+_DIVIDED: Final = re.compile(rf"(?<![\w.])({_NAME})\s{{0,9}}//\s{{0,9}}([1-9][0-9]{{0,8}})\b")
 _TERM: Final = rf"(?:[0-9]{{1,9}}|{_NAME})"
 _SIZE: Final = rf"-?{_TERM}(?:\s{{0,9}}(?://|[-+*])\s{{0,9}}{_TERM}){{0,3}}"
-_LIST: Final = rf"((?:{_SIZE}{_BLANKS},{_BLANKS}){{0,11}}(?:{_SIZE})?)"
-_NUMBERS: Final = rf"{_BLANKS}[\[(]?{_BLANKS}{_LIST}{_BLANKS},?{_BLANKS}[\])]?{_BLANKS}"
+_LIST: Final = rf"(?:{_SIZE}{_BLANKS},{_BLANKS}){{0,11}}(?:{_SIZE}{_BLANKS})?"
+_NUMBERS: Final = rf"({_BLANKS}(?:[\[(]{_BLANKS}{_LIST}[\])]{_BLANKS},?{_BLANKS}|{_LIST}))"
 _STEP: Final = re.compile(
     rf"\s{{0,99}}\.\s?(?:(view|reshape|permute|trans|transpose|swapaxes)\({_NUMBERS}\)"
     r"|(contiguous|clone|t|flatten|ravel)\(\)|(T|mT)\b(?!\())"
 )
+_CALL: Final = r"(?:np|numpy|jnp|torch|tl|cp|cupy)\.(?:reshape|transpose|trans|permute|swapaxes)\("
 _BEGIN: Final = re.compile(
     r"(?:\b(?P<target>[A-Za-z_]\w{0,60})\s{0,9}=\s{0,9})?"
-    r"(?<![\w.)\]])(?P<name>[A-Za-z_]\w{0,60})(?=\s{0,99}\.\s?(?:view|reshape|permute|trans|transpose|swapaxes)\()"
+    rf"(?<![\w.)\]])(?P<head>{_CALL}|"
+    r"[A-Za-z_]\w{0,60}(?=\s{0,99}\.\s?(?:view|reshape|permute|trans|transpose|swapaxes)\())"
 )
+_FUNCTION: Final = re.compile(rf"\s{{0,99}}(?={_CALL})\w{{1,9}}\.(\w{{1,9}})\(")
+_VARIABLE: Final = re.compile(r"\s{0,99}([A-Za-z_]\w{0,60})")
+_ARGUMENTS: Final = re.compile(rf"\s{{0,99}}(?:,{_NUMBERS})?\)")
 _REST: Final = re.compile(r"\s{0,99}(?:\.\s?(?!to\(|cuda\(|cpu\()\w{1,60}(?:\([^()\n]{0,80}\)?)?|\[[^\]\n]{0,80}\]?)")
 """Matches a step or an index after a chain that may change its result."""
 _KEPT: Final = ("view", "reshape", "contiguous", "clone", "flatten", "ravel")
@@ -41,11 +51,9 @@ _KEPT: Final = ("view", "reshape", "contiguous", "clone", "flatten", "ravel")
 MOST_STEPS: Final = 12
 """Maximum number of steps of a chain."""
 _PRIMES: Final = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43)
-"""Example values. More than one of them occurs in a product of sizes only if both names do."""
+"""Example values of sizes."""
 MOST_VIEWS: Final = 12
 """Maximum number of chains of a text."""
-MOST_NAMES: Final = 8
-"""Maximum number of names in the sizes of a text."""
 Mode = list[tuple[int, int]]
 """The (size, stride) of the parts of a mode, outermost first."""
 
@@ -93,8 +101,8 @@ def permuted_views(text: str) -> list[PermutedView]:
     sizes = _Sizes(text)
     at = 0
     while len(found) < MOST_VIEWS and (head := _BEGIN.search(text, at)):
-        at = head.end()
-        tensor, at = _chain(text, at, known.get(head["name"]), sizes)
+        tensor, at = _expression(text, head.start("head"), known, sizes)
+        at = max(at, head.end())
         if head["target"]:
             known.pop(head["target"], None)
         if tensor is None:
@@ -105,7 +113,7 @@ def permuted_views(text: str) -> list[PermutedView]:
         if tensor.moved:
             shown = rest[0].strip() if rest else ""
             facts = tensor.first, _layout(tensor.modes), shown, tensor.copied, tensor.examples
-            found.append(PermutedView(head.start("name"), at, *facts))
+            found.append(PermutedView(head.start("head"), at, *facts))
     return found
 
 
@@ -114,69 +122,106 @@ class _Sizes:
     divide the name; so a reshape has whole parts only if it has them for every value."""
 
     def __init__(self, text: str) -> None:
-        lists = [step[2] for step in islice(_STEP.finditer(text), MOST_VIEWS * MOST_STEPS) if step[2]]
-        names = list(dict.fromkeys(name for one in lists for name in re.findall(_NAME, one)))[:MOST_NAMES]
-        numbers = {int(n) for one in lists for n in re.findall(r"(?<![\w.])[0-9]{1,9}", one)} - {0}
-        primes = [p for p in _PRIMES if all(n % p for n in numbers)]
-        self.rest = primes.pop(0) if primes else 0
-        self.values = dict(zip(names, primes, strict=False))
-        for name in self.values:
-            divided = rf"(?<![\w.]){re.escape(name)}\s{{0,9}}//\s{{0,9}}([1-9][0-9]{{0,8}})\b"
-            self.values[name] *= lcm(*(int(n) for one in lists for n in re.findall(divided, one)))
+        numbers = {int(n) for n in re.findall(r"(?<![\w.])[0-9]{1,9}(?![\w.])", text)} - {0}
+        self.primes = [p for p in _PRIMES if all(n % p for n in numbers)]
+        self.divisors: dict[str, int] = {}
+        for name, number in _DIVIDED.findall(text):
+            self.divisors[name] = lcm(self.divisors.get(name, 1), int(number))
+        self.values: dict[str, int] = {}
+
+    def value(self, name: str) -> int | None:
+        """The value of a name; None if there are too many."""
+        if name not in self.values and self.primes:
+            self.values[name] = self.primes.pop(0) * self.divisors.get(name, 1)
+        return self.values.get(name)
 
     def read(self, text: str, first: bool) -> tuple[list[int], list[tuple[str, int]]] | None:
         """The sizes of a list, and the (name, value) of each name in it; None if a size has no value. first: whether a
         size of -1 is an example too, because the number of elements is unknown."""
         found, used = [], []
+        text = text.strip().removesuffix(",").rstrip()
+        text = text[1:-1] if text[:1] in ("(", "[") else text
         for part in (part.strip() for part in text.split(",") if part.strip()):
-            names = list(dict.fromkeys(re.findall(_NAME, part)))
-            if any(name not in self.values for name in names):
+            pattern = _ANY if first and part == "-1" else _NAMES
+            symbols = {name: f"n{i}" for i, name in enumerate(dict.fromkeys(pattern.findall(part)))}
+            values: dict[str, int] = {}
+            for name, symbol in symbols.items():
+                known = self.value(name)
+                if known is None:
+                    return None
+                used.append((name, known))
+                values[symbol] = known
+            size = unless_refused(
+                read_expression, pattern.sub(partial(_symbol, symbols), part), checked_symbols(values)
+            )
+            if not isinstance(size, int):
                 return None
-            used += [(name, self.values[name]) for name in names]
-            for number, name in enumerate(names):
-                part = re.sub(rf"(?<![\w.]){re.escape(name)}(?![\w.\[])", f"n{number}", part)
-            values = checked_symbols({f"n{i}": self.values[name] for i, name in enumerate(names)})
-            value = unless_refused(read_expression, part, values)
-            if first and value == -1 and self.rest:
-                value = self.rest
-                used.append(("-1", value))
-            if not isinstance(value, int):
-                return None
-            found.append(value)
+            found.append(size)
         return found, used
+
+
+def _symbol(symbols: Mapping[str, str], name: re.Match[str]) -> str:
+    return symbols[name[0]]
+
+
+def _expression(
+    text: str, at: int, known: Mapping[str, _Tensor], sizes: _Sizes, depth: int = 0
+) -> tuple[_Tensor | None, int]:
+    """Read a variable or a call such as `tl.trans(x, 1, 0)`, and the steps after it; see `_chain`."""
+    call = _FUNCTION.match(text, at) if depth < MOST_STEPS else None
+    if call is None:
+        name = _VARIABLE.match(text, at)
+        return (None, at) if name is None else _chain(text, name.end(), known.get(name[1]), sizes)
+    tensor, at = _expression(text, call.end(), known, sizes, depth + 1)
+    arguments = _ARGUMENTS.match(text, at)
+    made = None if arguments is None else _applied(tensor, call[1], arguments[1] or "", sizes)
+    if arguments is None or made is None:
+        return None, at
+    return _chain(text, arguments.end(), made, sizes)
 
 
 def _chain(text: str, at: int, begin: _Tensor | None, sizes: _Sizes) -> tuple[_Tensor | None, int]:
     """Read the steps from `at` on. begin: the tensor of a variable, or None for a contiguous one. The result is the
     tensor and the end of the last step that was read; None for the tensor if a step before the first permutation does
     not fit."""
-    tensor = None if begin is None else replace(begin)
+    tensor = begin
     for _ in range(MOST_STEPS):
         step = _STEP.match(text, at)
         if step is None:
             break
-        name = step[1] or step[3] or step[4]
-        read = sizes.read(step[2] or "", first=tensor is None)
-        if read is None:
-            return None, step.end()
-        numbers, used = read
-        if used and (name not in ("view", "reshape") or len(numbers) == 1):  # `.view(dtype)`
-            return None, step.end()
-        if tensor is None:
-            if name not in ("view", "reshape") or not numbers or min(numbers) < 1:
-                return None, step.end()
-            tensor = _Tensor(_contiguous(numbers), tuple(numbers), examples=tuple(dict.fromkeys(used)))
-        else:
-            tensor.examples = tuple(dict.fromkeys((*tensor.examples, *used)))
-            modes = _stepped(tensor.modes, name, numbers)
-            if modes is None:
-                return (tensor, at) if tensor.moved else (None, step.end())
-            copies = tensor.strided and any(len(mode) > 1 for mode in map(_joined, modes))
-            tensor.copied |= name == "view" and copies
-            tensor.strided = name not in _KEPT or (name in ("view", "reshape") and tensor.strided and not copies)
-            tensor.modes, tensor.moved = modes, tensor.moved or name not in _KEPT
-        at = step.end()
+        made = _applied(tensor, step[1] or step[3] or step[4], step[2] or "", sizes)
+        if made is None:
+            return (tensor, at) if tensor is not None and tensor.moved else (None, step.end())
+        tensor, at = made, step.end()
     return tensor, at
+
+
+def _applied(tensor: _Tensor | None, name: str, text: str, sizes: _Sizes) -> _Tensor | None:
+    """The tensor after a step; None if the step does not fit. tensor: None for a contiguous one of unknown sizes. text:
+    the sizes or modes of the step."""
+    read = sizes.read(text, first=tensor is None)
+    if read is None:
+        return None
+    numbers, used = read
+    reshapes = name in ("view", "reshape")
+    if used and (not reshapes or len(numbers) == 1):  # `.view(dtype)`
+        return None
+    if tensor is None:
+        if not reshapes or not numbers or min(numbers) < 1:
+            return None
+        return _Tensor(_contiguous(numbers), tuple(numbers), examples=tuple(dict.fromkeys(used)))
+    modes = _stepped(tensor.modes, name, numbers)
+    if modes is None:
+        return None
+    copies = tensor.strided and any(len(mode) > 1 for mode in map(_joined, modes))
+    return replace(
+        tensor,
+        modes=modes,
+        moved=tensor.moved or name not in _KEPT,
+        strided=name not in _KEPT or (reshapes and tensor.strided and not copies),
+        copied=tensor.copied or (name == "view" and copies),
+        examples=tuple(dict.fromkeys((*tensor.examples, *used))),
+    )
 
 
 def _contiguous(sizes: Sequence[int]) -> list[Mode]:
@@ -194,6 +239,8 @@ def _stepped(modes: list[Mode], name: str, numbers: list[int]) -> list[Mode] | N
         return modes[::-1] if rank <= 2 else None
     if name in ("view", "reshape"):
         return _reshaped(modes, numbers)
+    if name in ("transpose", "trans") and not numbers:
+        return modes[::-1] if name == "transpose" or rank == 2 else None
     if name in ("T", "mT"):
         return modes[::-1] if name == "T" else [*modes[:-2], *modes[-2:][::-1]]
     places = [n % rank if -rank <= n < rank else rank for n in numbers]

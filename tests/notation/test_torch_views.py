@@ -35,7 +35,8 @@ def test_random_chains_are_those_of_numpy() -> None:
                 x, text = x.T, text + dice.choice((".T", ".t()", ".mT"))
             elif dice.random() < 0.6:
                 order = dice.sample(range(x.ndim), x.ndim)
-                x, text = x.transpose(order), f"{text}.permute({', '.join(map(str, order))})"
+                call = dice.choice(("np.transpose({}, ({}))", "tl.trans({}, {})", "{}.permute({})", "{}.permute({})"))
+                x, text = x.transpose(order), call.format(text, ", ".join(map(str, order)))
             elif dice.random() < 0.5:
                 a, b = dice.randrange(x.ndim), dice.randrange(-x.ndim, 0)
                 x, text = x.swapaxes(a, b), f"{text}.transpose({a}, {b})"
@@ -76,6 +77,33 @@ def test_chains_without_a_layout(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("np.transpose(x.reshape(2, 3))", "x.view(2, 3).T"),
+        ("tl.trans(tl.reshape(x, (2, 3)))", "x.view(2, 3).T"),
+        (
+            "torch.permute(torch.reshape(x, (2, 3, 4)), (2, 0, 1)).reshape(4, 6)",
+            "x.view(2, 3, 4).permute(2, 0, 1).reshape(4, 6)",
+        ),
+        (
+            "np.reshape(np.swapaxes(np.reshape(x, [2, 3, 4]), 0, -1), (12, 2))",
+            "x.view(2, 3, 4).permute(2, 1, 0).reshape(12, 2)",
+        ),
+    ],
+)
+def test_functions_are_read_as_methods_are(text: str, other: str) -> None:
+    (one,), (two,) = permuted_views(text), permuted_views(other)
+    assert (one.layout, text[one.begin : one.end]) == (two.layout, text)
+
+
+@pytest.mark.parametrize(
+    "text", ["np.transpose(x, (1, 0))", "tl.trans(x.reshape(2, 3, 4))", "xnp.transpose(x.reshape(2, 3))"]
+)
+def test_functions_without_a_layout(text: str) -> None:
+    assert permuted_views(text) == []
+
+
+@pytest.mark.parametrize(
     ("begin", "step"),
     [
         ("x.view(6, 10).permute(1, 0)", ".reshape(4, 15)"),
@@ -97,6 +125,7 @@ def test_a_chain_ends_before_a_reshape_that_has_no_layout(begin: str, step: str)
             ["x.shape[0]", "self.blocks"],
         ),
         ("s.reshape(-1, 4, 32, 3, 4).transpose(0, 3, 2, 1, 4)", ["-1"]),
+        ("t = tl.trans(tl.reshape(s, (M // 128, 4, 32, 3, 4)), (0, 3, 2, 1, 4))", ["M"]),
         ("s.view(2 * n, 4, 32, m - 1, 4).permute(0, 3, 2, 1, 4)", ["n", "m"]),
         (
             "b = s.view(rows, 128, columns, 4).permute(0, 2, 1, 3)\n"
