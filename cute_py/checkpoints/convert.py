@@ -34,7 +34,7 @@ from cute_py.formats.stored_weights import METADATA, Convention, convention_row
 from cute_py.mesh.stored_tensors import Progress, header_bytes
 
 WEIGHTS: Final = ("*weight",)
-"""Default patterns for the names of the tensors to convert. With them, all quantised weights are converted too."""
+"""Default patterns for the names of the tensors to convert."""
 KEPT: Final = ("*norm*", "*embed*", "*lm_head*", "*router*", "*mlp.gate.weight")
 """Names of tensors that stay unchanged: published checkpoints keep them in 16 bits."""
 FLOATS: Final = ("bfloat16", "float16", "float32")
@@ -82,11 +82,13 @@ class _Options:
     patterns: tuple[str, ...]
     keep: tuple[str, ...]
     requantize: bool
+    every_quantised: bool = False
     device: str = "host"
 
     def matches(self, name: str, quantised: bool = False) -> bool:
-        every = quantised and self.patterns == WEIGHTS
-        return every or any(fnmatch.fnmatchcase(name, pattern) for pattern in self.patterns)
+        return (quantised and self.every_quantised) or any(
+            fnmatch.fnmatchcase(name, pattern) for pattern in self.patterns
+        )
 
     def chosen(self, name: str, quantised: bool = False) -> str:
         """Return the reason why a tensor of this name is not converted; an empty string if it is."""
@@ -112,7 +114,7 @@ def convert(
     to: str | Format | DTypeLike,
     *,
     convention: str = "cute",
-    patterns: Sequence[str] = WEIGHTS,
+    patterns: Sequence[str] | None = None,
     keep: Sequence[str] = KEPT,
     requantize: bool = False,
     device: str = "host",
@@ -128,8 +130,8 @@ def convert(
         source: a .safetensors file, an index, or a folder. out: a folder; it is created if it does not exist.
         to: a `Format` or its text, or 'bfloat16', 'float16', 'float32' for plain numbers.
         convention: names and types of the new tensors: 'cute', 'compressed-tensors', 'modelopt' or 'torchao'.
-        patterns, keep: patterns of names to convert, and of names to keep unchanged. By default, the names of weights
-            and all quantised weights are converted.
+        patterns, keep: patterns of names to convert, and of names to keep unchanged. The default of `patterns` is
+            `WEIGHTS` and all quantised weights, whatever their names are.
         requantize: whether a weight in another format may be dequantised and quantised again.
         device: 'host', or 'cuda': the GPU scales and rounds the blocks, or dequantises them.
         force: replace files that are in `out`.
@@ -141,7 +143,8 @@ def convert(
         DeviceError: device is 'cuda', and there is no GPU.
     """
     checkpoint = open_checkpoint(source)
-    options = replace(_options(to, convention, patterns, keep, requantize), device=device)
+    chosen = _options(to, convention, WEIGHTS if patterns is None else patterns, keep, requantize)
+    options = replace(chosen, device=device, every_quantised=patterns is None)
     expect_choice(expect(device, str, "device"), DEVICES, "device")
     wrong = [*checkpoint.weights.problems, *(one for weight in checkpoint.weights.weights for one in weight.problems)]
     wrong = [one for one in wrong if one.severity == "error"]

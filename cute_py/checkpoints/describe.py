@@ -114,8 +114,8 @@ def describe_checkpoint(
     title = f"{path}: {files}, {counted(len(checkpoint.tensors), 'tensor')}, {counted(len(rows), 'weight')} in a format"
     unsure = [row.weight.name for row in rows if not row.certain]
     left = [f"order of scales: {counted(len(unsure), 'weight')}; several orders have this size"] if unsure else []
-    if reference is None and unsure:
-        left[0] += "; the original checkpoint decides (--reference ORIGINAL)"
+    if reference is None and any(len(row.weight.shape) == 2 for row in rows if not row.certain):
+        left[0] += "; the original checkpoint decides for matrices (--reference ORIGINAL)"
     if not judged:
         left.append(f"checksums: no {CHECKSUMS}")
     scope = ["names", "types", "shapes", *(["scales", "padding"] if rows else []), *(["checksums"] if judged else [])]
@@ -133,8 +133,9 @@ def _described(weight: StoredWeight, checkpoint: Checkpoint, original: Checkpoin
         return DescribedWeight(weight, "no scales, because the weight has no elements", True, ())
     try:
         scaled = read_weight(weight, {part: _array(tensor) for part, tensor in tensors.items()})
-        scales = _array(tensors["scales"])
-        found = list(check(scaled.data, scales if scales.ndim == 2 else scaled.scales, weight.format, weight.shape))
+        grid = tensors["scales"].shape
+        scales = scaled.scales.reshape(grid) if len(grid) == 2 else scaled.scales
+        found = list(check(scaled.data, scales, weight.format, weight.shape))
     except CuteError as problem:
         wrong = Diagnostic("weight-shape", weight.name, text=problem.headline)
         return DescribedWeight(weight, str(weight.format.order), True, (wrong,))

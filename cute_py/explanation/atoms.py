@@ -99,9 +99,9 @@ def mnemonic_text(text: str) -> str | None:
 
 
 def _mnemonic(text: str) -> tuple[str, ...]:
-    """The parts of an instruction. The order of modifiers matters in MMA instructions, which list element types."""
+    """The parts of an instruction. ptxas accepts the modifiers of ldmatrix and stmatrix in several orders."""
     opcode, *modifiers = text.strip().removesuffix(";").rstrip().replace("shared::cta", "shared").split(".")
-    return (opcode, *(modifiers if opcode in ("mma", "wgmma") else sorted(modifiers)))
+    return (opcode, *(sorted(modifiers) if opcode in ("ldmatrix", "stmatrix") else modifiers))
 
 
 def is_atom(thing: object) -> bool:

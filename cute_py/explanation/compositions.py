@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from cute_py.errors import CompositionMismatchError, CuteError, unless_refused
-from cute_py.layout.arguments import LayoutLike, Tiler
+from cute_py.errors import CompositionMismatchError, CuteError, InvalidValueError, unless_refused
+from cute_py.layout.arguments import IntTuple, LayoutLike, Tiler
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition, tiler_text
 from cute_py.layout.coordinate import idx2crd, slice_and_offset
@@ -23,7 +23,7 @@ from cute_py.layout.leaf import Int
 from cute_py.layout.steps import explained, steps
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
-from cute_py.notation.parse import parse
+from cute_py.notation.parse import Parsed, parse
 
 
 def whether_function(left: LayoutLike, right: Tiler) -> str:
@@ -92,16 +92,37 @@ def spelled_composition(text: str) -> str | None:
         return f"{head}\nis refused: {error}"
 
 
-_SOURCE: Final = re.compile(r"\s*(?:cute::)?(composition|tile_to_shape)\s?\((.{1,4000})\)\s*", re.DOTALL)
 LAYOUT_ATOM: Final = r"(?:cute::)?(?:GMMA|UMMA)::Layout_\w{1,40}_Atom<[\w:]{1,80}>(?:\s?\{\})?"
 """Matches a layout atom of wgmma or tcgen05 in C++ source: its type, or an object of it."""
 _ATOM: Final = re.compile(rf"\s*{LAYOUT_ATOM}\s*")
-_ANGLES: Final = str.maketrans("<>", "[]")
-_BACK: Final = str.maketrans("[]", "<>")
+_SOURCE: Final = re.compile(r"\s*(?:cute(?:_py)?(?:\.|::))?(\w{1,40})\s?\((.{1,4000})\)\s*", re.DOTALL)
+MOST_NESTED: Final = 12
+"""Maximum depth of calls that are operands of calls."""
 
 
-def source_layout(text: str) -> Any:
-    """Evaluate an expression of C++ source: composition, tile_to_shape, a layout atom of wgmma, or what `parse` reads.
+def _operation(name: str) -> Callable[..., LayoutLike | Parsed] | None:
+    """The operation of the layout algebra with this name whose calls are evaluated."""
+    from cute_py.layout.coalesce import filter_zeros
+    from cute_py.layout.inverse import max_common_layout, max_common_vector, nullspace
+    from cute_py.layout.modes import flatten
+    from cute_py.layout.tiling import tile_to_shape
+
+    known: list[Callable[..., LayoutLike | Parsed]] = [
+        nullspace,
+        max_common_layout,
+        max_common_vector,
+        size,
+        cosize,
+        rank,
+        depth,
+    ]
+    known += [flatten, filter_zeros, tile_to_shape, *explained()]
+    return next((one for one in known if one.__name__ == name), None)
+
+
+def source_layout(text: str, nested: int = 0) -> Any:
+    """Evaluate an expression of source code: a call of the layout algebra, a layout atom of wgmma or tcgen05, or what
+    `parse` reads.
 
     Raises:
         CuteError: a part is not static or not known, or the operation refuses its operands.
@@ -110,19 +131,29 @@ def source_layout(text: str) -> Any:
     Sw<3,4,3> o smem_ptr[16b](unset) o ((_8,_16),(_64,_1)):((_64,_512),(_1,_0))
     """
     from cute_py.atom.smem_layouts import gmma_layout, umma_layout
-    from cute_py.layout.tiling import tile_to_shape
     from cute_py.notation.argument_lists import split_operands
 
     if _ATOM.fullmatch(text):
         name = text.strip().removesuffix("{}").strip().removeprefix("cute::")
         return (gmma_layout if name.startswith("GMMA") else umma_layout)(name)
     found = _SOURCE.fullmatch(text)
-    parts = [part for part in split_operands(found[2].translate(_ANGLES)) if part] if found is not None else []
-    if found is None or len(parts) not in (2, 2 + (found[1] == "tile_to_shape")):
+    operation = _operation(found[1]) if found is not None and nested < MOST_NESTED else None
+    if found is None or operation is None:
         return parse(text.strip().removeprefix("cute::"))
-    operands = [source_layout(part.translate(_BACK)) for part in parts]
-    operation: Callable[..., Any] = composition if found[1] == "composition" else tile_to_shape
+    parts = split_operands(found[2], angles=True)
+    operands = [source_layout(part, nested + 1) for part in parts if part]
+    if (wrong := _misfit(operation, operands)) is not None:
+        raise InvalidValueError(f"{found[1]}: {wrong}")
     return operation(*operands)
+
+
+def _misfit(operation: Callable[..., LayoutLike | Parsed], operands: Sequence[Parsed]) -> str | None:
+    """Why an operation does not take this number of operands; None if it does."""
+    try:
+        inspect.signature(operation).bind(*operands)
+    except TypeError as error:
+        return str(error)
+    return None
 
 
 def spelled_place(text: str) -> str | None:
@@ -163,23 +194,33 @@ def spelled_place(text: str) -> str | None:
     else:
         lines.append(f"  offset: {printed(found)}")
     shape = domain_of(layout).shape
-    if natural is not None and unless_refused(elem_less, natural, shape) is False:
-        lines.append(f"  the coordinate is outside the shape {printed(shape)}; CuTe computes the same number")
+    if natural is not None and not _inside(natural, shape):
+        lines.append(f"  the coordinate is outside the shape {printed(shape)}, which CuTe does not check")
     return "\n".join(lines)
 
 
-def _last_bracket(text: str) -> int:
-    """Position of the bracket that opens the last group of a text; 0 if the text does not end with a group."""
-    depth = 0
-    for i in range(len(text) - 1, -1, -1) if text.endswith(")") and len(text) <= LONGEST_PLACE else ():
-        depth += {")": 1, "(": -1}.get(text[i], 0)
-        if depth == 0:
-            return i
-    return 0
+def _inside(natural: IntTuple, shape: IntTuple) -> bool:
+    """Whether a natural coordinate is inside a shape, or this is unknown because of symbols."""
+    negative = any(isinstance(n, int) and n < 0 for n in leaves(natural))
+    return not negative and unless_refused(elem_less, natural, shape) is not False
 
 
 LONGEST_PLACE: Final = 4000
 """Longest text, in characters, that may be a layout with a coordinate."""
+
+
+def _last_bracket(text: str) -> int:
+    """Position of the bracket that opens the last group of a text; 0 if the text does not end with a group."""
+    if not text.endswith(")") or len(text) > LONGEST_PLACE:
+        return 0
+    level = 0
+    for i in range(len(text) - 1, -1, -1):
+        level += {")": 1, "(": -1}.get(text[i], 0)
+        if level == 0:
+            return i
+    return 0
+
+
 _CALL: Final = re.compile(r"\s*(?:explain\(\s*(?=\w+\s*,))?(?:cute(?:_py)?(?:\.|::))?(\w{1,40})\s*[(,](.{1,4000})\)\s*")
 """A call such as `nullspace((4,8):(0,1))` or `explain(nullspace, (4,8):(0,1))`."""
 
@@ -195,26 +236,19 @@ def spelled_call(text: str) -> str | None:
     if found is None:
         return None
     from cute_py.arith_tuple.cells import text as printed
-    from cute_py.layout.coalesce import filter_zeros
-    from cute_py.layout.inverse import max_common_layout, max_common_vector, nullspace
-    from cute_py.layout.modes import flatten
     from cute_py.notation.argument_lists import split_operands
 
-    plain: tuple[Callable[..., object], ...]
-    plain = (nullspace, max_common_layout, max_common_vector, size, cosize, rank, depth, flatten, filter_zeros)
-    stepped = next((one for one in explained() if one.__name__ == found[1]), None)
-    operation: Callable[..., object] | None = stepped or next((one for one in plain if one.__name__ == found[1]), None)
-    operands = [unless_refused(parse, part) for part in split_operands(found[2])]
+    operation = _operation(found[1])
+    operands: list[Any] = [unless_refused(source_layout, part) for part in split_operands(found[2], angles=True)]
     if operation is None or any(one is None for one in operands):
         return None
     head = f"{found[1]}({', '.join(map(printed, operands))})"
+    if (wrong := _misfit(operation, operands)) is not None:
+        return f"{head}\nis refused: {wrong}"
+    stepped = next((one for one in explained() if one is operation), None)
     try:
-        inspect.signature(operation).bind(*operands)
-    except TypeError as error:
-        return f"{head}\nis refused: {error}"
-    try:
-        if stepped is composition and len(operands) == 2:
-            return f"{head}\n{composition_text(*operands)}"  # type: ignore[arg-type]
+        if operation is composition and len(operands) == 2:
+            return f"{head}\n{composition_text(operands[0], operands[1])}"
         made = map(str, steps(stepped, *operands)) if stepped else [f"result: {printed(operation(*operands))}"]
         return "\n".join([head, *made, *static_lines(operation, *operands)])
     except CuteError as error:

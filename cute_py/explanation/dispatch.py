@@ -390,6 +390,12 @@ def _named_terms(text: str, facts: dict[str, str]) -> str:
         if (HANG.search(text) if name == "hang" else re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE))
     ]
     sentence = len(text.split()) > 1
+    opcode = _MNEMONIC.match(text.strip())
+    if opcode is not None and text.count(";") <= 1:
+        from cute_py.explanation.atoms import mnemonic_text
+
+        if (instruction := mnemonic_text(opcode[0])) is not None:
+            return f"{instruction}\n\nThe operands were not judged."
     if (refused := bytes_refused(text)) is not None:
         of_map = {name: str(value) for name, value in refused.facts.items()}
         facts |= {"recognised": "numbers of a tensor map", "missing": refused.headline, **of_map}

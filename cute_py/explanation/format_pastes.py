@@ -267,11 +267,16 @@ def read_permuted(text: str) -> list[Reading]:
             "contiguous",
         ]
         if view.examples:
-            values = ", ".join(f"{name} = {value}" for name, value in view.examples)
-            lines.append(f"sizes that the text does not contain are examples: {values}")
+            rows = [f"{value} in place of -1" if name == "-1" else f"{name} = {value}" for name, value in view.examples]
+            lines.append(f"sizes that the text does not contain are examples: {', '.join(rows)}")
         if view.copied:
             lines.append("a view of it needs a copy, so PyTorch refuses .view here; .reshape makes the copy")
-        scales = [f"not read: {view.rest}, which may change the result"] if view.rest else order_of_view(view)
+        scales = order_of_view(view)
+        if view.keeps:
+            kept = [line for line in scales if "the result has the order" in line]
+            scales = [f"not read: {view.rest}, which has no layout, and keeps the order of the elements", *kept]
+        elif view.rest:
+            scales = [f"not read: {view.rest}, which may change the result"]
         taken.append(Reading("A reshaped and permuted tensor", view.begin, view.end, lines + scales))
     return taken
 

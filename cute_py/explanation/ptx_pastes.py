@@ -487,18 +487,23 @@ def _instructions(step: _Step, at: int, count: int, number: int) -> Iterator[tup
 
 def _run_errors(steps: Sequence[_Step], initialises: bool) -> list[Diagnostic]:
     """Run the steps, and return the errors that the run finds, with the barrier names and line numbers of the pasted
-    text."""
-    if not any(step.verb == "wait" for step in steps):
+    text. Without a wait, the text is only a part of a program, so only errors in operands are returned."""
+    if not steps:
         return []
     from cute_py.machine.run import run_ptx
 
     text, ctas, names = _kernel_text(steps, initialises)
     found = run_ptx(text, grid=ctas, schedule="eager", limit=1 << 16).diagnostics
-    errors = [one for one in found if one.severity == "error"]
+    waits = any(step.verb == "wait" for step in steps)
+    errors = [one for one in found if one.severity == "error" and (waits or one.rule in _OF_OPERANDS)]
     return [
         replace(one, text=_in_the_text(one.message, names), fixes=tuple([_in_the_text(f, names) for f in one.fixes]))
         for one in errors
     ]
+
+
+_OF_OPERANDS: Final = ("transaction count", "mbarrier count")
+"""Rules that an instruction breaks alone."""
 
 
 def _in_the_text(said: str, names: Sequence[str]) -> str:
@@ -526,8 +531,10 @@ def read_waits(text: str) -> list[Reading]:
     steps, hangs = program.judged(), HANG.search(text)
     broken = _run_errors(steps, program.initialises)
     changes = list(dict.fromkeys(fix for one in broken for fix in one.fixes))
-    if broken and not changes:
+    if broken and not changes and not any(one.rule in _OF_OPERANDS for one in broken):
         changes = list(_tried_changes(steps, program.initialises))
+    if not broken and not program.unknown and not any(step.verb == "wait" for step in steps):
+        program.unknown.append("a wait, such as mbarrier.try_wait: without one, only the operands were judged")
     if not broken and program.unknown:  # the machine did not run the waits
         broken = [*_without_arrivals(program.steps)]
         changes = ["let one thread execute mbarrier.arrive.expect_tx with the bytes of the copy"] if broken else []

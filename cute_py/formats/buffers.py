@@ -248,9 +248,8 @@ def _check_scales(whole: ScaledTensor) -> list[Diagnostic]:
     nan = _nan_codes(form, raw)
     if (nan & used).any():
         count = int((nan & used).sum())
-        at = tuple(int(i) for i in np.argwhere(nan[places])[0])
         are = "is" if count == 1 else "are"
-        text = f"{counted(count, 'scale')} {are} NaN; the first belongs to (row, block) {at[-2:]}"
+        text = f"{counted(count, 'scale')} {are} NaN; the first belongs to {_first(nan[places])}"
         found.append(Diagnostic("nan_scale", text=text, severity="warning", facts={"scales in use": int(used.sum())}))
     if (nan & ~used).any():
         first = int(np.flatnonzero(nan & ~used)[0])
@@ -272,6 +271,12 @@ def _check_scales(whole: ScaledTensor) -> list[Diagnostic]:
     return found
 
 
+def _first(wrong: NDArray[np.bool_]) -> str:
+    """The first place in a grid of scales, or in a stack of grids."""
+    at = tuple(int(i) for i in np.argwhere(wrong)[0])
+    return f"(row, block) {at[-2:]}" + (f" of matrix {at[0]}" if len(at) > 2 else "")
+
+
 def _check_signs(scales: NDArray[np.float32], places: NDArray[np.int64]) -> list[Diagnostic]:
     """Find negative and infinite scales among the scales in use. No rule computes these from finite numbers."""
     used, found = scales[places], []
@@ -280,9 +285,9 @@ def _check_signs(scales: NDArray[np.float32], places: NDArray[np.int64]) -> list
         ("infinite_scale", np.isinf(used), "infinite", "warning"),
     ):
         if wrong.any():
-            count, at = int(wrong.sum()), tuple(int(i) for i in np.argwhere(wrong)[0])
+            count = int(wrong.sum())
             are = "is" if count == 1 else "are"
-            text = f"{counted(count, 'scale')} {are} {name}; the first belongs to (row, block) {at[-2:]}"
+            text = f"{counted(count, 'scale')} {are} {name}; the first belongs to {_first(wrong)}"
             found.append(Diagnostic(rule, text=text, severity=severity))
     return found
 

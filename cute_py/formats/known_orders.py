@@ -129,8 +129,8 @@ def _padded(
 ) -> list[Layout]:
     """The layouts of a plain grid, and of a transposed one, that is part of a larger matrix.
 
-    shape, steps: the extents and strides of the matrix, in elements; no layouts if it has not two modes, or if a stride
-    is not positive. grid: numbers of blocks.
+    shape, steps: the extents and strides of the matrix, in elements; no layouts if it does not have two modes, or if a
+    stride is not positive. grid: numbers of blocks.
     """
     if len(shape) != 2 or min(steps) <= 0:
         return []

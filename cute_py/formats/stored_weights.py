@@ -116,7 +116,8 @@ CONVENTIONS: Final = (
     ),
     Convention(
         "deepseek", "fp8", "e4m3", "float32", 0, "{weight}", "{weight}_scale_inv",
-        "float8_e4m3fn", ("float32",), read_only=True, source="DeepSeek-V3, inference/kernel.py, weight_dequant",
+        "float8_e4m3fn", ("float32", "bfloat16"), read_only=True,
+        source="DeepSeek-V3, inference/kernel.py, weight_dequant",
     ),
     Convention(
         "gpt-oss", "mxfp4", "e2m1", "ue8m0", 32, "{weight}_blocks", "{weight}_scales", "uint8", ("uint8",),
@@ -423,11 +424,11 @@ def _without_scales(
 
 
 def _only_fp8(others: Iterable[str], tensors: Mapping[str, TensorRow]) -> list[Diagnostic]:
-    """Warn of fp8 matrices in a checkpoint without scales; a plain cast to fp8 needs none."""
+    """Warn of fp8 matrices in a checkpoint where no tensor's name has 'scale'; a plain cast to fp8 needs none."""
     names = [
         n for n in others if tensors[n].dtype.name in ("float8_e4m3fn", "float8_e5m2") and len(tensors[n].shape) > 1
     ]
-    if not names:
+    if not names or any("scale" in name for name in tensors):
         return []
     text = (
         f"{counted(len(names), 'tensor')} of fp8 elements, such as {names[0]}, and no scales: either a plain cast made "
@@ -467,16 +468,23 @@ def _orphan(name: str, tensors: Mapping[str, TensorRow]) -> list[Diagnostic]:
         text = (
             f"{name} ({scale.dtype}, {scale.shape}) and {data} ({have.dtype}, {have.shape}) match no known convention"
         )
-        known = weight.endswith("weight")  # in other pairs, it is uncertain that one scales the other
+        # In other pairs, it is uncertain that one scales the other.
+        known = weight.endswith("weight") or (data == f"{weight}_blocks" and _are_blocks(have))
         return [Diagnostic("weight-tensor", name, text=text, severity="error" if known else "warning")]
     for row in CONVENTIONS:
         data, scales = (text.removeprefix("{weight}") for text in (row.data, row.scales))
         if not data or row.needs_metadata or not name.endswith(data) or tensors[name].dtype.name != row.data_type:
             continue
         lacking = name.removesuffix(data) + scales
-        if lacking not in tensors and (not row.grouped or tensors[name].shape[-1:] == (row.block // 2,)):
+        if lacking not in tensors and (not row.grouped or _are_blocks(tensors[name])):
             return [Diagnostic("weight-tensor", name, text=f"{name} has packed elements, but the file lacks {lacking}")]
     return []
+
+
+def _are_blocks(tensor: TensorRow) -> bool:
+    """Whether a tensor can be the data of a convention that groups them by blocks."""
+    sizes = {row.block // 2 for row in CONVENTIONS if row.grouped}
+    return tensor.dtype.name == "uint8" and len(tensor.shape) > 2 and tensor.shape[-1] in sizes
 
 
 # ---- arrays

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from cute_py.argument_checks import expect, record_text
 from cute_py.errors import InvalidTypeError, counted, given, integer_text
-from cute_py.layout.arguments import LayoutLike, Leaf, Shaped, Tiler, Value
+from cute_py.layout.arguments import IntTuple, LayoutLike, Leaf, Shaped, Tiler, Value
 from cute_py.layout.coalesce import coalesce, coalesced, coalesced_by_steps, filtered
 from cute_py.layout.composition import composed_by_steps, composition, tiler_text
 from cute_py.layout.int_tuple import size
@@ -212,7 +212,14 @@ def _sentences(done: Iterable[tuple[str, tuple[Any, ...]]]) -> list[Step]:
     return out
 
 
-def _coalesce_steps(_: Operation, layout: Layout) -> list[Step]:
+def _coalesce_steps(operation: Operation, layout: Layout, target_profile: IntTuple | None = None) -> list[Step]:
+    if isinstance(target_profile, tuple):
+        result = coalesce(layout, target_profile)
+        done: list[Step] = []
+        for i, profile in enumerate(target_profile):
+            done.append(_step("by mode", f"mode {i} ({layout[i]}) is coalesced", mode=i))
+            done += _coalesce_steps(operation, layout[i], profile)[:-1]
+        return [*done, _step("result", f"{layout} coalesces by mode to {result}", result, layout=str(layout))]
     result = coalesce(layout)
     if layout.shape == ():
         return [_step("result", "a layout without modes becomes 1:0", result)]
@@ -380,9 +387,7 @@ def steps(operation: Operation, *operands: Tiler | LayoutLike) -> tuple[Step, ..
         takes = ", ".join(inspect.signature(operation).parameters)
         text = f"{operation.__name__}({takes}) can't take {counted(len(operands), 'operand')}: {error}"
         raise InvalidTypeError(text, {"operands": given(operands)}) from None
-    if of not in (_coalesce_steps, _complement_steps, _inverse_steps) or (
-        isinstance(operands[0], Layout) and not (operation is coalesce and len(operands) > 1)
-    ):
+    if of not in (_coalesce_steps, _complement_steps, _inverse_steps) or isinstance(operands[0], Layout):
         return tuple(of(operation, *operands))
     result = operation(*operands)
     shown = integer_text(result) if isinstance(result, int) else result

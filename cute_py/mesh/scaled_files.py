@@ -27,7 +27,9 @@ Parts = Mapping[str, tuple[Sequence[RowSpan], Sequence[RowSpan]]]
 
 def scaled_weights(stored: Sequence[StoredFile]) -> tuple[StoredWeight, ...]:
     """Return the block-scaled weights in the files, as found in the shards of the first file."""
-    return find_weights(stored[0].tensors, stored[0].metadata).weights if stored else ()
+    found = find_weights(stored[0].tensors, stored[0].metadata).weights if stored else ()
+    # Grouped data has one more mode than its weight, so the placement of the weight does not fit it.
+    return tuple(weight for weight in found if not weight.convention.grouped)
 
 
 def placed_with_weights(plan: ReshardPlan, weights: Sequence[StoredWeight]) -> ReshardPlan:

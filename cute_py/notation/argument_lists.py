@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 
-def split_operands(text: str) -> list[str]:
-    """Split a string at the commas outside brackets and braces.
+def split_operands(text: str, angles: bool = False) -> list[str]:
+    """Split a string at the commas outside brackets and braces, and with `angles` also outside < and >.
 
     >>> split_operands("[%rd1, {%r1, %r2}], 4")
     ['[%rd1, {%r1, %r2}]', '4']
     """
-    if not any(letter in text for letter in "[{("):
+    opening, closing = ("[{(<", "]})>") if angles else ("[{(", "]})")
+    if not any(letter in text for letter in opening):
         return [part.strip() for part in text.split(",")]
     parts, depth, start = [], 0, 0
     for index, letter in enumerate(text):
-        if letter in "[{(":
+        if letter in opening:
             depth += 1
-        elif letter in "]})":
+        elif letter in closing:
             depth -= 1
         elif letter == "," and depth == 0:
             parts.append(text[start:index].strip())

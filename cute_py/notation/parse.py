@@ -7,8 +7,8 @@
     swizzle :=  Sw<3,4,3> | S<3,4,3> | SW_3_4_3 | Swizzle<3,4,3>
     engine  :=  gmem_ptr[16b](0x1000) | ptr<f16, gmem, align<16>> | counting_iter(3) | ArithTuple(0,_0) | ...
 
-Source code of C++ and Python is read too: Int<4>{}, Layout<Shape<_4,_8>,Stride<_1,_4>>, make_layout(...),
-Layout((4, 8), stride=(8, 1)), E<0,1>{}. A number is
+Source code of C++ is read too: Int<4>{}, Layout<Shape<_4,_8>,Stride<_1,_4>>, make_layout(...), E<0,1>{}; and layouts of
+numbers in Python: Layout((4, 8), stride=(8, 1)). A number is
 
     _4, Int<4>{}, C<4>{}, _4{}  Int        4  run-time int        _1/_2  ratio        M, 2*K + 1  symbolic
 
@@ -235,7 +235,7 @@ _TUPLE_WORD = re.compile(
     r"(?:make_(?:tuple|shape|stride|coord|tile|step|arithmetic_tuple))\(|(?:Shape|Stride|Coord|Tile|Step|tuple|ArithmeticTuple)<"
 )
 _LAYOUT_WORD = re.compile(r"(?:cute(?:_py)?(?:\.|::))?(?:make_layout\(|Layout[<(])")
-_KEYWORD = re.compile(r"(?:shape|stride)\s*=\s*")
+_KEYWORD = re.compile(r"(shape|stride)\s*=\s*")
 _ORDER_WORD = re.compile(r"(?:Gen(?:Col|Row)Major|Layout(?:Left|Right))(?:\{\})?")
 _SIGN = re.compile(r"\s*([+-])\s*")
 _E_AND_SIGN = re.compile(_E.pattern + r"(?=\s*[+-])")
@@ -407,15 +407,25 @@ class _Reader:
 
     def layout_call(self, word: str, begin: int) -> Layout:
         """Read make_layout(...), Layout(...) or Layout<...>, after the opening bracket."""
-        parts = self.items({"(": ")", "<": ">"}[word[-1]], named=word[-1] == "(")
+        keywords: list[str] = []
+        parts = self.items({"(": ")", "<": ">"}[word[-1]], keywords if word[-1] == "(" else None)
         self.taken("{}")
-        make: Callable[..., Layout] = Layout if word.endswith("Layout(") else make_layout
+        make: Callable[..., Layout] = Layout if word.endswith("Layout(") or any(keywords) else make_layout
+        if any(keywords):
+            names = ["shape", "stride"][: len(keywords) - len([*filter(None, keywords)])]
+            names += [*filter(None, keywords)]
+            if sorted(names) != ["shape", "stride"][: len(names)] or len(names) != len(parts) or keywords[-1] == "":
+                raise failure(self.text, begin, "a layout takes shape and stride, each once")
+            parts = [part for _, part in sorted(zip(names, parts, strict=True), key=operator.itemgetter(0))]
         if make is Layout and not 1 <= len(parts) <= 2:
             raise failure(self.text, begin, f"Layout takes a shape and a stride, and has {len(parts)} arguments")
         return self.built(lambda: make(*parts), begin)
 
-    def items(self, closing: str, named: bool = False) -> list[Parsed]:
-        """Read part, part, ... up to the closing bracket. named: whether `shape=` and `stride=` may precede a part."""
+    def items(self, closing: str, keywords: list[str] | None = None) -> list[Parsed]:
+        """Read part, part, ... up to the closing bracket.
+
+        keywords: a list that gets the keyword of each part, or ''; None if `shape=` and `stride=` may not precede one.
+        """
         self.deeper()
         out: list[Parsed] = []
         self.blanks()
@@ -428,8 +438,9 @@ class _Reader:
                     break
             if self.at >= len(self.text):
                 raise failure(self.text, self.at, f"expected {closing!r}")
-            if named:
-                self.found(_KEYWORD)
+            if keywords is not None:
+                keyword = self.found(_KEYWORD)
+                keywords.append(keyword[1] if keyword else "")
             out.append(self.expression())
             self.blanks()
         self.depth -= 1

@@ -27,8 +27,9 @@ _NAMES: Final = re.compile(_NAME)
 _ANY: Final = re.compile("-1")
 """The size that PyTorch computes, as a name."""
 _DIVIDED: Final = re.compile(rf"(?<![\w.])({_NAME})\s{{0,9}}//\s{{0,9}}([1-9][0-9]{{0,8}})\b")
-_TERM: Final = rf"(?:[0-9]{{1,9}}|{_NAME})"
-_SIZE: Final = rf"-?{_TERM}(?:\s{{0,9}}(?://|[-+*])\s{{0,9}}{_TERM}){{0,3}}"
+_DEFINED: Final = re.compile(rf"(?<![\w.])({_NAME})\s{{0,9}}=\s{{0,9}}([0-9]{{1,9}})(?![\w.])")
+_FACTOR: Final = rf"(?:[0-9]{{1,9}}|{_NAME}(?:\s{{0,9}}//\s{{0,9}}[1-9][0-9]{{0,8}})?)"
+_SIZE: Final = rf"(?:-[0-9]{{1,9}}|{_FACTOR}(?:\s{{0,9}}\*\s{{0,9}}{_FACTOR}){{0,3}})"
 _LIST: Final = rf"(?:{_SIZE}{_BLANKS},{_BLANKS}){{0,11}}(?:{_SIZE}{_BLANKS})?"
 _NUMBERS: Final = rf"({_BLANKS}(?:[\[(]{_BLANKS}{_LIST}[\])]{_BLANKS},?{_BLANKS}|{_LIST}))"
 _STEP: Final = re.compile(
@@ -63,8 +64,9 @@ class PermutedView:
     """A chain of a text.
 
     begin, end: its position. first: the sizes of the first reshape of the tensor. layout: of the result. rest: the text
-    of a step after the chain that was not read, or ''. copied: whether a `view` needs a copy, which PyTorch refuses.
-    examples: the values of the names in its sizes, and of a -1 in its first sizes.
+    of a step after the chain that was not read, or ''. keeps: whether that step is a reshape that has no layout, and so
+    keeps the order of the elements. copied: whether a `view` needs a copy, which PyTorch refuses.
+    examples: the values of names in its sizes that the text does not define, and of a -1 in its first sizes.
     """
 
     begin: int
@@ -72,6 +74,7 @@ class PermutedView:
     first: tuple[int, ...]
     layout: Layout
     rest: str = ""
+    keeps: bool = False
     copied: bool = False
     examples: tuple[tuple[str, int], ...] = ()
 
@@ -112,14 +115,19 @@ def permuted_views(text: str) -> list[PermutedView]:
             known[head["target"]] = tensor
         if tensor.moved:
             shown = rest[0].strip() if rest else ""
-            facts = tensor.first, _layout(tensor.modes), shown, tensor.copied, tensor.examples
+            keeps = (
+                (step := _STEP.match(text, at)) is not None
+                and step[1] in ("view", "reshape")
+                and not (step[1] == "view" and _is_type(step[2]))
+            )
+            facts = tensor.first, _layout(tensor.modes), shown, keeps, tensor.copied, tensor.examples
             found.append(PermutedView(head.start("head"), at, *facts))
     return found
 
 
 class _Sizes:
-    """Values of the sizes in a text. A name gets a prime that divides no number of the text, times the numbers that
-    divide the name; so a reshape has whole parts only if it has them for every value."""
+    """Values of the sizes in a text. A name that the text does not define gets a prime that divides no number of the
+    text, times the numbers that divide the name."""
 
     def __init__(self, text: str) -> None:
         numbers = {int(n) for n in re.findall(r"(?<![\w.])[0-9]{1,9}(?![\w.])", text)} - {0}
@@ -127,18 +135,26 @@ class _Sizes:
         self.divisors: dict[str, int] = {}
         for name, number in _DIVIDED.findall(text):
             self.divisors[name] = lcm(self.divisors.get(name, 1), int(number))
-        self.values: dict[str, int] = {}
+        defined: dict[str, set[int]] = {}
+        for name, number in _DEFINED.findall(text):
+            defined.setdefault(name, set()).add(int(number))
+        self.defined = {name: min(values) for name, values in defined.items() if len(values) == 1}
+        self.examples: dict[str, int] = {}
 
     def value(self, name: str) -> int | None:
-        """The value of a name; None if there are too many."""
-        if name not in self.values and self.primes:
-            self.values[name] = self.primes.pop(0) * self.divisors.get(name, 1)
-        return self.values.get(name)
+        """The value of a name; None if there are too many names."""
+        if name in self.defined:
+            return self.defined[name]
+        if name not in self.examples and self.primes:
+            self.examples[name] = self.primes.pop(0) * self.divisors.get(name, 1)
+        return self.examples.get(name)
 
     def read(self, text: str, first: bool) -> tuple[list[int], list[tuple[str, int]]] | None:
-        """The sizes of a list, and the (name, value) of each name in it; None if a size has no value. first: whether a
-        size of -1 is an example too, because the number of elements is unknown."""
-        found, used = [], []
+        """The sizes of a list, and the (name, value) of each example in it; None if a size has no value.
+
+        first: whether a size of -1 is an example too, because the number of elements is unknown.
+        """
+        sizes, used = [], []
         text = text.strip().removesuffix(",").rstrip()
         text = text[1:-1] if text[:1] in ("(", "[") else text
         for part in (part.strip() for part in text.split(",") if part.strip()):
@@ -147,17 +163,18 @@ class _Sizes:
             values: dict[str, int] = {}
             for name, symbol in symbols.items():
                 known = self.value(name)
-                if known is None:
+                if known is None or (pattern is _ANY and ("-1", known) in used):
                     return None
-                used.append((name, known))
                 values[symbol] = known
+                if name in self.examples:
+                    used.append((name, known))
             size = unless_refused(
                 read_expression, pattern.sub(partial(_symbol, symbols), part), checked_symbols(values)
             )
             if not isinstance(size, int):
                 return None
-            found.append(size)
-        return found, used
+            sizes.append(size)
+        return sizes, used
 
 
 def _symbol(symbols: Mapping[str, str], name: re.Match[str]) -> str:
@@ -174,7 +191,9 @@ def _expression(
         return (None, at) if name is None else _chain(text, name.end(), known.get(name[1]), sizes)
     tensor, at = _expression(text, call.end(), known, sizes, depth + 1)
     arguments = _ARGUMENTS.match(text, at)
-    made = None if arguments is None else _applied(tensor, call[1], arguments[1] or "", sizes)
+    permutes = call[1] == "transpose" and not call[0].strip().startswith(("torch", "tl"))  # as in NumPy
+    method = "permute" if permutes and arguments is not None and arguments[1] else call[1]
+    made = None if arguments is None else _applied(tensor, method, arguments[1] or "", sizes)
     if arguments is None or made is None:
         return None, at
     return _chain(text, arguments.end(), made, sizes)
@@ -189,11 +208,18 @@ def _chain(text: str, at: int, begin: _Tensor | None, sizes: _Sizes) -> tuple[_T
         step = _STEP.match(text, at)
         if step is None:
             break
-        made = _applied(tensor, step[1] or step[3] or step[4], step[2] or "", sizes)
+        permutes = step[1] == "transpose" and step[2].strip()[:1] in ("(", "[")  # as in NumPy
+        name = "permute" if permutes else step[1] or step[3] or step[4]
+        made = _applied(tensor, name, step[2] or "", sizes)
         if made is None:
             return (tensor, at) if tensor is not None and tensor.moved else (None, step.end())
         tensor, at = made, step.end()
     return tensor, at
+
+
+def _is_type(text: str) -> bool:
+    """Whether the argument of a view may be an element type: `.view(dtype)`."""
+    return _NAMES.fullmatch(text.strip()) is not None
 
 
 def _applied(tensor: _Tensor | None, name: str, text: str, sizes: _Sizes) -> _Tensor | None:
@@ -204,7 +230,7 @@ def _applied(tensor: _Tensor | None, name: str, text: str, sizes: _Sizes) -> _Te
         return None
     numbers, used = read
     reshapes = name in ("view", "reshape")
-    if used and (not reshapes or len(numbers) == 1):  # `.view(dtype)`
+    if (used and not reshapes) or (name == "view" and _is_type(text)):
         return None
     if tensor is None:
         if not reshapes or not numbers or min(numbers) < 1:

@@ -190,6 +190,8 @@ def test_experts_of_gpt_oss(dot: str, tmp_path: Path, monkeypatch: pytest.Monkey
     convert(source, tmp_path / "ordered", "mxfp4")
     made = weights_of(tmp_path / "ordered")[name]
     assert np.array_equal(made.dequantize(), want) and made.format == formats.mxfp4()
+    with pytest.raises(InvalidValueError, match="no tensor has a name"):
+        convert(source, tmp_path / "named", "f32", patterns=("*weight",))
     with pytest.raises(InvalidValueError, match="gpt-oss"):
         convert(source, tmp_path / "same", "mxfp4(scales='linear')", convention="gpt-oss")
 

@@ -106,10 +106,29 @@ def test_fp8_without_scales_is_an_error_beside_weights_that_have_them(tmp_path: 
     assert warning.message.startswith("1 tensor of fp8 elements, such as b.weight, and no scales: ")
 
 
+def test_scales_of_blocks_may_be_bfloat16(tmp_path: Path) -> None:
+    form = formats.fp8((128, 128))
+    made = cute.copy(numbers((256, 384)), form)
+    for kind in (np.float32, ml_dtypes.bfloat16):
+        scales = made.scales.astype(kind).reshape(2, 3)
+        tensors = {"a.weight": made.data.view(ml_dtypes.float8_e4m3fn), "a.weight_scale_inv": scales}
+        described = describe_checkpoint(save(tmp_path / "m.safetensors", tensors))
+        assert described.problems == described.errors == () and described.weights[0].weight.format == form
+    row = {"a.weight": tensors["a.weight"], "a.weight_scale": np.ones((256, 1), ml_dtypes.bfloat16)}
+    assert describe_checkpoint(save(tmp_path / "m.safetensors", row)).errors == ()
+
+
 def test_packed_blocks_without_scales_are_an_error(tmp_path: Path) -> None:
     tensors = {"e.down_proj_blocks": np.zeros((2, 32, 4, 16), np.uint8), "other_blocks": np.zeros((2, 3), np.uint8)}
     (error,) = describe_checkpoint(save(tmp_path / "m.safetensors", tensors)).errors
     assert error.message == "e.down_proj_blocks has packed elements, but the file lacks e.down_proj_scales"
+    tensors["e.down_proj_scales"] = np.zeros((2, 32, 4), np.float32)
+    (error,) = describe_checkpoint(save(tmp_path / "m.safetensors", tensors)).errors
+    assert "match no known convention" in error.message
+    tensors["e.down_proj_scales"] = np.full((2, 32, 4), 127, np.uint8)
+    tensors["e.down_proj_scales"][1, 5, 2] = 255
+    (error,) = describe_checkpoint(save(tmp_path / "m.safetensors", tensors)).errors
+    assert error.message == "1 scale is NaN; the first belongs to (row, block) (5, 2) of matrix 1"
     tensors["e.down_proj_scales"] = np.zeros((2, 32, 3), np.uint8)
     (error,) = describe_checkpoint(save(tmp_path / "m.safetensors", tensors)).errors
     assert "has 192 scales of shape (2, 32, 3); must have 256" in error.message

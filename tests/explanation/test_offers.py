@@ -90,8 +90,12 @@ def test_two_functions_with_an_o_between_them_are_a_composition(text: str, last:
             "(4,8):(8,1)(5,2)",
             [
                 "  offset: 5 * 8 + 2 * 1 = 42",
-                "  the coordinate is outside the shape (4,8); CuTe computes the same number",
+                "  the coordinate is outside the shape (4,8), which CuTe does not check",
             ],
+        ),
+        (
+            "(4,8):(8,1)(-1,2)",
+            ["  offset: -1 * 8 + 2 * 1 = -6", "  the coordinate is outside the shape (4,8), which CuTe does not check"],
         ),
         ("(4,8):(8,1)(1,2,3)", ["is refused: Mismatched Ranks", "  coordinate : (1,2,3)", "  shape      : (4,8)"]),
     ],
@@ -127,9 +131,53 @@ def test_a_layout_atom_alone_is_explained(text: str) -> None:
     assert cute.explain(text).startswith("A swizzled layout: Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)")
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1, %r2, %r3, %r4}, [%r5];", "SM75_U32x4_LDSM_N"),
+        (
+            "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f0, %f1, %f2, %f3}, {%r0, %r1, %r2, %r3}, "
+            "{%r4, %r5}, {%f0, %f1, %f2, %f3};",
+            "SM80_16x8x8_F32TF32TF32F32_TN",
+        ),
+    ],
+)
+def test_an_instruction_with_operands(text: str, name: str) -> None:
+    said = cute.explain(text)
+    assert said.startswith(f"{name} issues this instruction.") and said.endswith("The operands were not judged.")
+
+
+def test_the_state_spaces_of_an_instruction_have_an_order() -> None:
+    assert cute.explain("cp.async.cg.shared.global").startswith("SM80_CP_ASYNC_CACHEGLOBAL")
+    with pytest.raises(CuteError):
+        cute.explain("cp.async.cg.global.shared")
+
+
+def test_operations_within_operations() -> None:
+    text = "composition(make_layout(24), logical_divide(make_layout(12), make_layout(4)))"
+    assert "result: 24:_1 o (4,3):(_1,4) = (4,3):(_1,4)" in cute.explain(text)
+    text = "logical_divide(Layout<Shape<_8,_16>, Stride<_16,_1>>{}, Tile<_4,_2>{})"
+    assert cute.explain(text).endswith("= ((_4,_2),(_2,_8)):((_16,_64),(_1,_2))")
+    text = "coalesce(Layout<Shape<_2,Shape<_1,_6>>, Stride<_1,Stride<_6,_2>>>{}, make_step(_1{}, _1{}))"
+    assert cute.explain(text).endswith("coalesces by mode to (_2,_6):(_1,_2)")
+
+
 def test_an_instruction_of_no_atom_is_refused() -> None:
     with pytest.raises(CuteError):
         cute.explain("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f64")
+
+
+@pytest.mark.parametrize(
+    ("operands", "said"),
+    [
+        ("[%r1], 1048576", "expect_tx = 1048576 bytes; must be 0 to 1048575"),
+        ("[%r1], 128", "a wait, such as mbarrier.try_wait: without one, only the operands were judged"),
+    ],
+)
+def test_an_arrival_alone(operands: str, said: str) -> None:
+    text = cute.explain(f"mbarrier.arrive.expect_tx.shared::cta.b64 _, {operands};")
+    assert said in " ".join(text.split())
+    assert "no rule" not in text and "A change" not in text
 
 
 def test_a_wait_without_operands_is_not_judged() -> None:

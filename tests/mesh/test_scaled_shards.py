@@ -9,7 +9,7 @@ import pytest
 
 import cute_py as cute
 from cute_py import formats
-from cute_py.errors import InvalidValueError, LayoutError
+from cute_py.errors import CuteError, InvalidValueError, LayoutError
 from cute_py.formats.stored_weights import stored_arrays
 from cute_py.mesh import BlockCyclic, Partial, Replicate, SectionedShard, Shard, Zigzag, distribute
 from cute_py.mesh.files import read_plan, reshard
@@ -158,5 +158,18 @@ def test_files_that_would_be_cut_inside_a_block_are_not_written(tmp_path: Path) 
     with pytest.raises(
         LayoutError, match=r"'a.o_proj.weight': device 0 holds columns 0 to 19; .*nearest 16 or 24, not 20"
     ):
+        reshard(read_plan(tmp_path / "plan.toml"))
+    assert not list(tmp_path.glob("*out-*"))
+
+
+def test_the_placement_of_a_weight_does_not_cut_blocks_that_have_a_mode_of_bytes(tmp_path: Path) -> None:
+    tensors = {"e.down_proj_blocks": np.zeros((6, 8, 16), np.uint8), "e.down_proj_scales": np.ones((6, 8), np.uint8)}
+    save(tmp_path / "in-0.safetensors", tensors)
+    (tmp_path / "plan.toml").write_text(
+        '[source]\nmesh = [1]\nfiles = "in-{device}.safetensors"\n'
+        '[destination]\nmesh = [2]\nfiles = "out-{device}.safetensors"\n'
+        '[placements]\n"*down_proj" = "row-parallel"\n'
+    )
+    with pytest.raises(CuteError, match="no placement matches 'e.down_proj_blocks'"):
         reshard(read_plan(tmp_path / "plan.toml"))
     assert not list(tmp_path.glob("*out-*"))

@@ -512,6 +512,7 @@ def test_swizzles_are_equal_to_what_they_print() -> None:
         ("Layout(4, 2)", Layout(4, 2)),
         ("cute.make_layout((4, 8), stride=(8, 1))", Layout((4, 8), (8, 1))),
         ("Layout(shape=(4, 8), stride=(8, 1))", Layout((4, 8), (8, 1))),
+        ("Layout(stride=(8, 1), shape=(4, 8))", Layout((4, 8), (8, 1))),
         ("cute_py.Layout((M, 8), (1, M))", Layout((M, 8), (1, M))),
     ],
 )
@@ -525,3 +526,5 @@ def test_a_layout_of_python_that_is_refused() -> None:
         refusal("Layout(4, 2, 1)").headline == "at position 0: Layout takes a shape and a stride, and has 3 arguments"
     )
     assert refusal("Layout((4, 8), (8, 1, 2))").headline == "at position 0: shape and stride must be congruent"
+    for text in ("Layout(4, shape=3)", "Layout(shape=4, shape=3)", "Layout(stride=2)", "make_layout(shape=3, 4)"):
+        assert refusal(text).headline == "at position 0: a layout takes shape and stride, each once"

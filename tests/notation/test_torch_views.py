@@ -64,6 +64,10 @@ def test_random_chains_are_those_of_numpy() -> None:
         "x.view(dtype).permute(1, 0)",
         "x.view(torch.uint8).permute(1, 0)",
         "x.view(M / 2, 4).permute(1, 0)",
+        "x.view(M - 1, 4).permute(1, 0)",
+        "x.view(M // N, 4).permute(1, 0)",
+        "x.view(-1, -1).permute(1, 0)",
+        "np.transpose(x.reshape(2, 3, 4), (0, 1))",
         "x.view(2, 3).permute(0, 2)",
         "x.view(2, 3).permute(0, 0)",
         "x.view(0, 3).permute(1, 0)",
@@ -80,6 +84,10 @@ def test_chains_without_a_layout(text: str) -> None:
     ("text", "other"),
     [
         ("np.transpose(x.reshape(2, 3))", "x.view(2, 3).T"),
+        ("np.transpose(x.reshape(2, 3), (1, 0))", "x.view(2, 3).T"),
+        ("np.transpose(x.reshape(2, 3, 4), (0, 1, 2)).T", "x.view(2, 3, 4).permute(2, 1, 0)"),
+        ("x.reshape(2, 3).transpose((0, 1)).T", "x.view(2, 3).T"),
+        ("torch.transpose(x.reshape(2, 3), 0, 1)", "x.view(2, 3).T"),
         ("tl.trans(tl.reshape(x, (2, 3)))", "x.view(2, 3).T"),
         (
             "torch.permute(torch.reshape(x, (2, 3, 4)), (2, 0, 1)).reshape(4, 6)",
@@ -126,7 +134,8 @@ def test_a_chain_ends_before_a_reshape_that_has_no_layout(begin: str, step: str)
         ),
         ("s.reshape(-1, 4, 32, 3, 4).transpose(0, 3, 2, 1, 4)", ["-1"]),
         ("t = tl.trans(tl.reshape(s, (M // 128, 4, 32, 3, 4)), (0, 3, 2, 1, 4))", ["M"]),
-        ("s.view(2 * n, 4, 32, m - 1, 4).permute(0, 3, 2, 1, 4)", ["n", "m"]),
+        ("s.view(2 * n, 4, 32, m * n, 4).permute(0, 3, 2, 1, 4)", ["n", "m"]),
+        ("M = 256\nr = s.view(M // 128, 4, 32, K, 4).permute(0, 3, 2, 1, 4)", ["K"]),
         (
             "b = s.view(rows, 128, columns, 4).permute(0, 2, 1, 3)\n"
             "r = b.reshape(-1, 4, 32, 4).transpose(1, 2).reshape(-1, 32, 16)",
@@ -140,7 +149,7 @@ def test_sizes_that_are_names_get_example_values(text: str, names: list[str]) ->
     assert all(isinstance(value, int) and value > 4 for _, value in view.examples)
     reading = readings_of(text)[-1]
     assert reading.meaning[-1].endswith("and the result has the order 32_4_4")
-    shown = ", ".join(f"{name} = {value}" for name, value in view.examples)
+    shown = ", ".join(f"{v} in place of -1" if name == "-1" else f"{name} = {v}" for name, v in view.examples)
     assert f"sizes that the text does not contain are examples: {shown}" in reading.meaning
 
 
@@ -161,6 +170,13 @@ def test_the_order_of_scales_that_a_chain_makes_or_reads(order: str, made: str, 
 def test_a_chain_in_a_question() -> None:
     said = str(cute.explain("in which order is s.view(1, 4, 32, 4, 4).trans(0, 3, 2, 1, 4).reshape(128, 16)?"))
     assert "((32,4),(4,4)):((16,4),(1,512))" in said and "the order 32_4_4" in said
+
+
+@pytest.mark.parametrize("step", [".reshape(M, K)", ".contiguous().view(M, K)"])
+def test_a_reshape_without_a_layout_keeps_the_order_of_scales(step: str) -> None:
+    (reading,) = readings_of(f"s.view(M // 128, 4, 32, K // 4, 4).permute(0, 3, 2, 1, 4){step}")
+    assert reading.meaning[-2].startswith(f"not read: {step.removeprefix('.contiguous()')}, which has no layout")
+    assert reading.meaning[-1].endswith("and the result has the order 32_4_4")
 
 
 @pytest.mark.parametrize("step", ["[1]", ".flip(0)", ".reshape(4, 6, order='F')", ".view(torch.int32)", ".sum(0)"])

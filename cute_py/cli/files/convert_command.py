@@ -98,7 +98,7 @@ def _format(options: argparse.Namespace) -> Any:
 
 def _convert(options: argparse.Namespace) -> int:
     from cute_py.checkpoints import convert, open_checkpoint
-    from cute_py.checkpoints.convert import KEPT, WEIGHTS
+    from cute_py.checkpoints.convert import KEPT
 
     form = _format(options)
     with progress_bar(open_checkpoint(options.source).nbytes, "converting") as progress:
@@ -107,7 +107,7 @@ def _convert(options: argparse.Namespace) -> int:
             options.out,
             form,
             convention=options.convention,
-            patterns=tuple(options.tensors or WEIGHTS),
+            patterns=options.tensors,
             keep=KEPT if options.keep is None else tuple(options.keep),
             requantize=options.requantize,
             device=options.device,

@@ -125,7 +125,7 @@ def padded_matrix(n: Numbers) -> Offer | None:
 def transposed_matrix(n: Numbers) -> Offer | None:
     """Offer to transpose one of two matrices whose product is refused. `n`: (rows, columns, rows, columns)."""
     found = [name for name, equal in (("mat2", n[1] == n[3]), ("mat1", n[0] == n[2])) if equal]
-    return Offer(" or ".join(f"pass {name}.t()" for name in found), _where(n[1] != n[2])) if found else None
+    return Offer("pass " + " or ".join(f"{name}.t()" for name in found), _where(n[1] != n[2])) if found else None
 
 
 # ---- shared memory and targets --------------------------------------------------------------------------------------
