@@ -29,7 +29,14 @@ from cute_py.ptx.render import ptx
 from cute_py.targets import ARCHITECTURES, MAX_CLUSTER, version_text
 from cute_py.tma.descriptor.limits import STORE_UNIT
 
-_NAMES: Final = sorted({form.opcode for form in FORMS if "." in form.opcode} | {"prefetch.tensormap"}, reverse=True)
+_FURTHER: Final = {
+    "prefetch.tensormap",
+    "setmaxnreg.inc",
+    "setmaxnreg.dec",
+    "griddepcontrol.launch_dependents",
+    "griddepcontrol.wait",
+}
+_NAMES: Final = sorted({form.opcode for form in FORMS if "." in form.opcode} | _FURTHER, reverse=True)
 _STATEMENT: Final = re.compile(
     rf"(?<![\w.'‘`\"%])(?P<name>(?:{'|'.join(map(re.escape, _NAMES))})(?![\w])[\w.:]*+)"
     r"(?P<operands>[^;'\"`]{0,2000}+);"

@@ -147,6 +147,20 @@ def test_an_instruction_with_operands(text: str, name: str) -> None:
     assert said.startswith(f"{name} issues this instruction.") and said.endswith("The operands were not judged.")
 
 
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("setmaxnreg.dec.sync.aligned.u32 25;", True),
+        ("setmaxnreg.inc.sync.aligned.u32 264;", True),
+        ("setmaxnreg.dec.sync.aligned.u32 24;", False),
+        ("griddepcontrol.wait;", False),
+    ],
+)
+def test_instructions_whose_opcode_is_one_word(text: str, wrong: bool) -> None:
+    said = cute.explain(text)
+    assert said.startswith("A PTX instruction: ") and ("\nWrong" in said) == wrong
+
+
 def test_the_state_spaces_of_an_instruction_have_an_order() -> None:
     assert cute.explain("cp.async.cg.shared.global").startswith("SM80_CP_ASYNC_CACHEGLOBAL")
     with pytest.raises(CuteError):
