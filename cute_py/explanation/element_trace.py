@@ -88,7 +88,7 @@ class ElementTrace:
         else:
             threads = ", ".join(map(str, self.holders[:4])) + (", ..." if len(self.holders) > 4 else "")
             name = "threads" if len(self.holders) > 1 else "thread"
-            where = f"register {self.register}, bits {self.bits[0]} to {self.bits[1]}"
+            where = f"register {self.register}, bits {' to '.join(map(str, self.bits))}"
             lines.append(f"{name} {threads}: {where}, of MMA {tuple_text(self.instruction)}")
         lines.append(f"{self.mma}: {self.operand}{tuple_text(self.element)}")
         return "\n".join(lines)

@@ -425,3 +425,10 @@ def test_scaled_tensors_of_another_type_or_without_their_scale() -> None:
             cute.copy(numbers((64, 96)), ScaledTensor(two.data, two.scales, two.format, scale, (64, 96)))
     with pytest.raises(InvalidValueError, match="element = 'e2m1'; must be one of 'e4m3', 'e5m2'"):
         formats.fp8(element="e2m1")
+
+
+def test_rows_of_a_broadcast_source_are_taken_without_a_copy_of_the_source() -> None:
+    wide = np.broadcast_to(np.arange(64, dtype=np.float32), (1 << 40, 64))
+    made = cute.copy(wide, formats.mxfp8(scales="linear"), rows=[3, -1, 1 << 39])
+    want = cute.copy(np.ascontiguousarray(wide[:3]) * [[1], [0], [1]], formats.mxfp8(scales="linear"))
+    assert np.array_equal(made.dequantize(), want.dequantize())

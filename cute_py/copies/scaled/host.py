@@ -313,7 +313,9 @@ def _gathered(source: Any, rows: Any, pages: Any, fill: float | None) -> Any:
 
 
 def _taken(source: NDArray[Any], index: NDArray[np.int64], fill: float | None) -> NDArray[Any]:
-    made = source.take(np.maximum(index, 0), axis=0)
+    places = np.maximum(index, 0)
+    # `take` copies a source that is not contiguous, such as a broadcast one, as a whole.
+    made = source.take(places, axis=0) if source.flags.c_contiguous else source[places]
     if (index < 0).any():
         made[index < 0] = fill_value(fill, source.dtype)
     return made
