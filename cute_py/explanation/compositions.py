@@ -106,6 +106,7 @@ def _operation(name: str) -> Callable[..., LayoutLike | Parsed] | None:
     from cute_py.layout.inverse import max_common_layout, max_common_vector, nullspace
     from cute_py.layout.modes import flatten
     from cute_py.layout.tiling import tile_to_shape
+    from cute_py.tensor.partition import local_tile
 
     known: list[Callable[..., LayoutLike | Parsed]] = [
         nullspace,
@@ -116,7 +117,7 @@ def _operation(name: str) -> Callable[..., LayoutLike | Parsed] | None:
         rank,
         depth,
     ]
-    known += [flatten, filter_zeros, tile_to_shape, *explained()]
+    known += [flatten, filter_zeros, tile_to_shape, local_tile, *explained()]
     return next((one for one in known if one.__name__ == name), None)
 
 

@@ -115,7 +115,10 @@ def _value(operand: Operand, got: WrittenOperand) -> str:
     if operand.values and got.value not in operand.values:
         low, high = operand.values[0], operand.values[-1]
         steps = {b - a for a, b in itertools.pairwise(operand.values)}
-        allowed = f"{low}..{high}" if len(steps) == 1 else ", ".join(map(str, operand.values))
+        allowed = ", ".join(map(str, operand.values))
+        if len(steps) == 1 and len(operand.values) > 2:
+            step = min(steps)
+            allowed = f"{low}..{high}" + (f" in steps of {step}" if step > 1 else "")
         return f"{operand.name} = {got.value}; expected {allowed}"
     value = got.value - (1 << 64) * (got.value >> 63 == 1)  # a 64-bit number with its sign, as ptxas compares it
     if operand.highest is not None and not (operand.lowest or 0) <= value <= operand.highest:

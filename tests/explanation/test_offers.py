@@ -159,6 +159,7 @@ def test_an_instruction_with_operands(text: str, name: str) -> None:
 def test_instructions_whose_opcode_is_one_word(text: str, wrong: bool) -> None:
     said = cute.explain(text)
     assert said.startswith("A PTX instruction: ") and ("\nWrong" in said) == wrong
+    assert ("expected 24..256 in steps of 8" in said) == wrong
 
 
 def test_the_state_spaces_of_an_instruction_have_an_order() -> None:
@@ -172,6 +173,8 @@ def test_operations_within_operations() -> None:
     assert "result: 24:_1 o (4,3):(_1,4) = (4,3):(_1,4)" in cute.explain(text)
     text = "logical_divide(Layout<Shape<_8,_16>, Stride<_16,_1>>{}, Tile<_4,_2>{})"
     assert cute.explain(text).endswith("= ((_4,_2),(_2,_8)):((_16,_64),(_1,_2))")
+    text = "local_tile(make_layout(make_shape(128, 64), make_stride(64, 1)), make_shape(32, 16), make_coord(1, 2))"
+    assert cute.explain(text).endswith("result: (32,16):(64,1)")
     text = "coalesce(Layout<Shape<_2,Shape<_1,_6>>, Stride<_1,Stride<_6,_2>>>{}, make_step(_1{}, _1{}))"
     assert cute.explain(text).endswith("coalesces by mode to (_2,_6):(_1,_2)")
 
