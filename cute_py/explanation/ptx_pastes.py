@@ -501,8 +501,7 @@ def _run_errors(steps: Sequence[_Step], initialises: bool) -> list[Diagnostic]:
 
     text, ctas, names = _kernel_text(steps, initialises)
     found = run_ptx(text, grid=ctas, schedule="eager", limit=1 << 16).diagnostics
-    waits = any(step.verb == "wait" for step in steps)
-    errors = [one for one in found if one.severity == "error" and (waits or one.rule in _OF_OPERANDS)]
+    errors = [one for one in found if one.severity == "error" and (_waits(steps) or one.rule in _OF_OPERANDS)]
     return [
         replace(one, text=_in_the_text(one.message, names), fixes=tuple([_in_the_text(f, names) for f in one.fixes]))
         for one in errors
@@ -511,6 +510,10 @@ def _run_errors(steps: Sequence[_Step], initialises: bool) -> list[Diagnostic]:
 
 _OF_OPERANDS: Final = ("transaction count", "mbarrier count")
 """Rules that an instruction breaks alone."""
+
+
+def _waits(steps: Sequence[_Step]) -> bool:
+    return any(step.verb == "wait" for step in steps)
 
 
 def _in_the_text(said: str, names: Sequence[str]) -> str:
@@ -540,7 +543,7 @@ def read_waits(text: str) -> list[Reading]:
     changes = list(dict.fromkeys(fix for one in broken for fix in one.fixes))
     if broken and not changes and not any(one.rule in _OF_OPERANDS for one in broken):
         changes = list(_tried_changes(steps, program.initialises))
-    if not broken and not program.unknown and not any(step.verb == "wait" for step in steps):
+    if not broken and not program.unknown and not _waits(steps):
         program.unknown.append("a wait, such as mbarrier.try_wait: without one, only the operands were judged")
     if not broken and program.unknown:  # the machine did not run the waits
         broken = [*_without_arrivals(program.steps)]

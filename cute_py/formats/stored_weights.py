@@ -79,6 +79,25 @@ class Convention:
         parts = {"data": self.data, "scales": self.scales, "total": self.total}
         return {part: text.format(weight=weight, module=module, leaf=leaf) for part, text in parts.items() if text}
 
+    def weight_of(self, tensor: str, part: str = "data") -> str | None:
+        """The name of the weight whose data, or other part, has this tensor name; None if only the metadata can tell,
+        or if it is the name of no weight.
+
+        >>> CONVENTIONS[0].weight_of("layer.weight_scale", "scales")
+        'layer.weight'
+        """
+        suffix = {"data": self.data, "scales": self.scales}[part].removeprefix("{weight}")
+        return None if self.needs_metadata or not tensor.endswith(suffix) else tensor.removesuffix(suffix)
+
+    def takes_blocks(self, shape: tuple[int, ...]) -> bool:
+        """Whether a shape ends with the modes of blocks and of the bytes of a block."""
+        return len(shape) > 2 and shape[-1] == self.block_bytes
+
+    @property
+    def block_bytes(self) -> int:
+        """Number of bytes of a block of e2m1 elements."""
+        return self.block // 2
+
 
 _CT: Final = "compressed-tensors 0.20.1, compressors/"
 _MODELOPT: Final = "nvidia-modelopt 0.47.0, torch/"
@@ -297,10 +316,9 @@ def _whole_shape(
 def _recognised(name: str, tensors: Mapping[str, TensorRow], taken: Iterable[str]) -> StoredWeight | None:
     """Recognise the weight whose data tensor is `name`, only from names, types and shapes; None if there is none."""
     for row in CONVENTIONS:
-        suffix = row.data.removeprefix("{weight}")
-        if row.needs_metadata or not name.endswith(suffix) or tensors[name].dtype.name != row.data_type:
+        weight = row.weight_of(name)
+        if weight is None or tensors[name].dtype.name != row.data_type:
             continue
-        weight = name.removesuffix(suffix) if suffix else name
         names = row.names(weight)
         scales = tensors.get(names["scales"])
         if scales is None or scales.dtype.name not in row.scale_types or names["scales"] in taken:
@@ -309,7 +327,7 @@ def _recognised(name: str, tensors: Mapping[str, TensorRow], taken: Iterable[str
             continue
         shape = tensors[name].shape
         if row.grouped:
-            if len(shape) < 3 or shape[-1] != row.block // 2:
+            if not row.takes_blocks(shape):
                 continue
             shape = (*shape[:-2], shape[-2] * shape[-1])
         if len(shape) not in (2, 3) or 0 in shape:
@@ -441,10 +459,10 @@ def _lacking_total(name: str, tensors: Mapping[str, TensorRow]) -> str | None:
     """If a scale tensor and its data lack only the tensor scale to form a weight, return a text that says so; otherwise
     return None."""
     for row in CONVENTIONS:
-        suffix = row.scales.removeprefix("{weight}")
-        if row.needs_metadata or not row.total or not name.endswith(suffix):
+        weight = row.weight_of(name, "scales")
+        if weight is None or not row.total:
             continue
-        names = row.names(name.removesuffix(suffix))
+        names = row.names(weight)
         data = tensors.get(names["data"])
         if data is not None and (data.dtype.name, tensors[name].dtype.name) == (row.data_type, row.scale_types[0]):
             return f"{names['data']} and {name} are {row.name} {row.algorithm}, but the file lacks {names['total']}"
@@ -472,10 +490,10 @@ def _orphan(name: str, tensors: Mapping[str, TensorRow]) -> list[Diagnostic]:
         known = weight.endswith("weight") or (data == f"{weight}_blocks" and _are_blocks(have))
         return [Diagnostic("weight-tensor", name, text=text, severity="error" if known else "warning")]
     for row in CONVENTIONS:
-        data, scales = (text.removeprefix("{weight}") for text in (row.data, row.scales))
-        if not data or row.needs_metadata or not name.endswith(data) or tensors[name].dtype.name != row.data_type:
+        weight_name = row.weight_of(name)
+        if weight_name is None or weight_name == name or tensors[name].dtype.name != row.data_type:
             continue
-        lacking = name.removesuffix(data) + scales
+        lacking = row.names(weight_name)["scales"]
         if lacking not in tensors and (not row.grouped or _are_blocks(tensors[name])):
             return [Diagnostic("weight-tensor", name, text=f"{name} has packed elements, but the file lacks {lacking}")]
     return []
@@ -483,8 +501,8 @@ def _orphan(name: str, tensors: Mapping[str, TensorRow]) -> list[Diagnostic]:
 
 def _are_blocks(tensor: TensorRow) -> bool:
     """Whether a tensor can be the data of a convention that groups them by blocks."""
-    sizes = {row.block // 2 for row in CONVENTIONS if row.grouped}
-    return tensor.dtype.name == "uint8" and len(tensor.shape) > 2 and tensor.shape[-1] in sizes
+    rows = (row for row in CONVENTIONS if row.grouped and row.data_type == tensor.dtype.name)
+    return any(row.takes_blocks(tensor.shape) for row in rows)
 
 
 # ---- arrays
@@ -557,8 +575,7 @@ def stored_data(data: NDArray[Any], form: Format) -> NDArray[Any]:
 def stored_data_shape(row: Convention, form: Format, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The shape of the elements' array in a file."""
     whole = stored_shape(form, shape)
-    bytes_of_block = row.block // 2
-    return (*whole[:-1], whole[-1] // bytes_of_block, bytes_of_block) if row.grouped else whole
+    return (*whole[:-1], whole[-1] // row.block_bytes, row.block_bytes) if row.grouped else whole
 
 
 def stored_scale_array(scales: NDArray[Any], row: Convention, form: Format, shape: tuple[int, ...]) -> NDArray[Any]:
