@@ -7,6 +7,7 @@ standard headers.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import ctypes.util
 import functools
@@ -54,9 +55,14 @@ def nvrtc_library() -> Any:
         if "alt" in os.path.basename(path) or "builtins" in os.path.basename(path):
             continue
         try:
-            return ctypes.CDLL(path)
+            library = ctypes.CDLL(path)
         except OSError:
             continue
+        # NVRTC opens its built-in functions by name, and some wheels give it no path: load them from its folder.
+        for builtins in Path(path).parent.glob("libnvrtc-builtins.so*"):
+            with contextlib.suppress(OSError):
+                ctypes.CDLL(str(builtins))
+        return library
     return None
 
 
