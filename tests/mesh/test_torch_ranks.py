@@ -50,7 +50,7 @@ def bad(rank: int, ranks: int) -> list[tuple[str, str]]:
 def test_bad_tensors_are_refused_on_all_ranks() -> None:
     first, second = run_torch(bad, 2)
     assert first == second
-    assert "rank 1: sources[1] has elements of torch.float32; must be int32" in first[0][1]
+    assert "rank 1: sources[1] has elements of type torch.float32; must be int32" in first[0][1]
     assert first[1] == ("InvalidValueError", first[1][1])
     assert "rank 1: sources[1] must be C-contiguous" in first[1][1]
     assert "rank 0: sources[0] must be a torch tensor, got ndarray" in first[2][1]
