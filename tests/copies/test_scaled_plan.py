@@ -53,6 +53,15 @@ def test_the_kernel_of_a_format(form: Format, kernel: str) -> None:
         assert scaled_work(np.asfortranarray(x), out).launch.name == turned
 
 
+@pytest.mark.parametrize("form", [formats.mxfp8(), formats.fp8("row"), formats.mxfp8(axis=0)], ids=repr)
+def test_no_load_may_move_above_the_wait_for_the_previous_kernel(form: Format) -> None:
+    """ptxas orders ld.global after griddepcontrol.wait, but ld.global.nc only if it happens to."""
+    kernel = scaled_work(matrix((256, 512)), unset(form, (256, 512))).launch.kernel
+    assert kernel.awaits
+    assert '"ld.global' in kernel.text
+    assert '"ld.global.nc' not in kernel.text and "__ldg" not in kernel.text
+
+
 def test_a_plan_counts_the_bytes_that_it_moves() -> None:
     form = formats.mxfp8(scales="linear")
     work = scaled_work(matrix((128, 1024)), unset(form, (128, 1024)))

@@ -422,8 +422,9 @@ def _rows_tile(
     usual = RowsTile(ROWS_THREADS, lanes, vector, across, columns=1, down=1, split=False)
     tiles = -(-width // usual.wide) * -(-height // usual.tall)
     few = tiles <= FEW_TILES
-    # The CTAs of a small copy are half as large, so that the SMs have more equal work.
-    threads = ROWS_THREADS // 2 if tiles <= RESIDENT or dequantises else ROWS_THREADS
+    # The CTAs of a small copy to e2m1, which takes most instructions, are half as large: the SMs have more equal work.
+    small = tiles <= RESIDENT and any(kind.kind == "e2m1" and kind.rule not in ("none", "keep") for kind in kinds)
+    threads = ROWS_THREADS // 2 if small or dequantises else ROWS_THREADS
     items = 2 if dequantises else (KEPT_BITS if scaled_source else LANE_BITS) // max(bits, 8)
     if few or len(kinds) > 1:
         items = 1

@@ -281,14 +281,14 @@ template <u32 D> __device__ __forceinline__ void put(Codes<D>& c, u32 i, u32 cod
   const u32 per = 32 / bits_of(D);
   c.w[i / per] |= code << (i % per * bits_of(D));
 }
-// Convert eight elements one by one, with one factor (STRIDE 0) or one for each. This is a call, because few blocks
-// need it; it gets copies of the operands, so that the originals stay in registers.
-template <u32 D, bool DIVIDED, bool SCALED, u32 STRIDE>
-__device__ __noinline__ void convert_carefully(const Eight* e, const u32* factor, u32 inside, Codes<D>* c) {
+// Convert up to eight elements one by one, with a factor for each if SCALED. This is a call, because few vectors need
+// it; it gets copies of the operands, so that the originals stay in registers.
+template <u32 D, bool SCALED>
+__device__ __noinline__ void convert_carefully(const Eight* e, const u32* factor, u32 count, Codes<D>* c) {
 #pragma unroll 1
-  for (u32 i = 0; i < 8 && i < inside; ++i) {
+  for (u32 i = 0; i < count; ++i) {
     const u32 x = exact(*e, i);
-    put<D>(*c, i, rounded<D>(SCALED ? careful<DIVIDED>(x, factor[i * STRIDE]) : x));
+    put<D>(*c, i, rounded<D>(SCALED ? careful<false>(x, factor[i]) : x));
   }
 }
 // x / s, rounded to nearest, if s > 0 and its reciprocal are normal numbers: Markstein's correction, twice. The
@@ -302,9 +302,10 @@ template <bool ONCE> __device__ __forceinline__ float quotient(float x, float s,
 }
 
 struct Scale { u32 stored; float factor; };
-// most: blocks with a peak below it use `usual_scale`, and their scaled elements are below 7.
+// most: blocks with a peak below it use `usual_nvfp4_scale`, and their scaled elements are below 7.
 struct Totals { float total, inverse, gain, gain_sixth, ungain, most; };
-template <class O> __device__ __forceinline__ Scale power_scale(u32 peak) {
+// FINITE: the peak is finite.
+template <class O, bool FINITE> __device__ __forceinline__ Scale power_scale(u32 peak) {
   Scale s;
   u32 biased;
   if constexpr (O::RULE == RCEIL) {
@@ -312,38 +313,41 @@ template <class O> __device__ __forceinline__ Scale power_scale(u32 peak) {
     // peak is above c. A quotient just above 2^-127 is rounded to it, because the spacing there is 2^-149.
     const u32 above = 0x7FFFFFu - (as_bits(O::largest()) & 0x7FFFFFu);
     const int e = (int)((peak + above - (peak >> 23 <= O::MAX_POWER)) >> 23) - (int)O::MAX_POWER;
-    biased = peak < INFINITE ? max(e, 0) : 254 + (peak > INFINITE);
-    s.factor = as_float(biased == 255 ? NOT_A_NUMBER : biased == 0 ? 0x3F800000u : biased == 254 ? QUIET
-                                                                                 : (254 - biased) << 23);
+    biased = FINITE || peak < INFINITE ? max(e, 0) : 254 + (peak > INFINITE);
+    u32 factor = biased == 0 ? 0x3F800000u : (254 - biased) << 23;
+    if (!FINITE && biased >= 254) factor = biased == 254 ? QUIET : NOT_A_NUMBER;
+    s.factor = as_float(factor);
   } else {
     const u32 bits = O::RULE == EVEN ? peak + (1u << (22 - O::MANTISSA)) : peak;
     int e = (int)(bits >> 23 & 255);
     if (O::RULE == CEIL) e += (bits & 0x7FFFFFu) != 0;
     e -= (int)O::MAX_POWER;
-    biased = is_nan(peak) ? 255 : (u32)(e < 0 ? 0 : e);
-    const u32 by = biased ? biased : 1;
-    s.factor = as_float(biased == 255 ? 0u : by == 254 ? QUIET : (254 - by) << 23);
+    biased = !FINITE && is_nan(peak) ? 255 : max(e, 0);
+    u32 factor = (254 - max(biased, 1)) << 23;
+    if (!FINITE && biased >= 254) factor = biased == 254 ? QUIET : 0;
+    s.factor = as_float(factor);
   }
-  s.stored = O::SCALE_BYTES == 1 ? biased : biased == 255 ? NOT_A_NUMBER : biased ? biased << 23 : QUIET;
+  s.stored = O::SCALE_BYTES == 1 ? biased : !FINITE && biased == 255 ? NOT_A_NUMBER : biased ? biased << 23 : QUIET;
   return s;
 }
-template <class O> __device__ __forceinline__ Scale amax_scale(u32 peak) {
+template <class O, bool FINITE> __device__ __forceinline__ Scale amax_scale(u32 peak) {
+  const bool nan = !FINITE && is_nan(peak);
   Scale s;
   if constexpr (O::RULE == AMAX_CUTE) {
-    u32 q = is_nan(peak) ? peak | QUIET : as_bits(__fdiv_rn(as_float(peak), O::largest()));
+    u32 q = nan ? peak | QUIET : as_bits(__fdiv_rn(as_float(peak), O::largest()));
     if (q == 0) q = 0x3F800000u;
     s.stored = q;
     s.factor = as_float(q);
   } else if constexpr (O::RULE == AMAX_TORCHAO) {
     const double wide = (double)as_float(peak), least = 1e-12;
     float f = (float)((double)O::largest() / (wide > least ? wide : least));
-    if (is_nan(peak)) f = as_float(NOT_A_NUMBER);
+    if (nan) f = as_float(NOT_A_NUMBER);
     s.factor = f;
-    s.stored = is_nan(peak) ? NOT_A_NUMBER : as_bits(__fdiv_rn(1.0f, f));
+    s.stored = nan ? NOT_A_NUMBER : as_bits(__fdiv_rn(1.0f, f));
   } else {
     const float least = __fdiv_rn(fmaxf(as_float(peak), 1e-4f), O::largest());
-    s.stored = is_nan(peak) ? peak | QUIET : as_bits(least);
-    s.factor = is_nan(peak) ? as_float(s.stored) : __fdiv_rn(1.0f, least);
+    s.stored = nan ? peak | QUIET : as_bits(least);
+    s.factor = nan ? as_float(s.stored) : __fdiv_rn(1.0f, least);
   }
   return s;
 }
@@ -372,13 +376,13 @@ __device__ __forceinline__ float sixth_of_total(float a, const Totals& t, bool t
   q = __fmaf_rn(__fmaf_rn(-q, 6.0f, a), 1.0f / 6.0f, q);
   return two ? quotient<false>(q, t.total, t.inverse) : q;
 }
-template <class O> __device__ __forceinline__ Scale usual_scale(u32 peak, const Totals& t) {
+template <class O> __device__ __forceinline__ Scale usual_nvfp4_scale(u32 peak, const Totals& t) {
   Scale s;
   s.stored = coded_e4m3(fmaxf(sixth_of_total(as_float(peak), t, O::LEVELS == 2), 0.015625f));
   s.factor = divided_normal(O::LEVELS == 2 ? t.inverse : 1.0f, value_e4m3(s.stored));
   return s;
 }
-template <class O> __device__ __forceinline__ Scale any_scale(u32 peak, const Totals& t) {
+template <class O> __device__ __forceinline__ Scale nvfp4_scale(u32 peak, const Totals& t) {
   Scale s;
   const float a = as_float(peak);
   float wanted;
@@ -398,19 +402,23 @@ template <class O> __device__ __forceinline__ Scale any_scale(u32 peak, const To
   }
   return s;
 }
-template <class O> __device__ __noinline__ Scale called_scale(u32 peak, const Totals& t) {
-  return any_scale<O>(peak, t);
+// The scale of a block whose largest magnitude is `peak`. FINITE: `is_usual_peak` holds.
+template <class O, bool FINITE> __device__ __forceinline__ Scale inline_scale(u32 peak, const Totals& t) {
+  if constexpr (O::RULE == KEEP) return {0, 1.0f};
+  else if constexpr (O::RULE <= RCEIL) return power_scale<O, FINITE>(peak);
+  else if constexpr (O::RULE <= AMAX_DEEPGEMM) return amax_scale<O, FINITE>(peak);
+  else if constexpr (O::RULE == NV_TORCHAO && FINITE) return usual_nvfp4_scale<O>(peak, t);
+  else return nvfp4_scale<O>(peak, t);
 }
-template <class O> __device__ __forceinline__ Scale nvfp4_scale(u32 peak, const Totals& t) {
-  if constexpr (O::RULE == NV_TORCHAO)
-    return as_float(peak) < t.most ? usual_scale<O>(peak, t) : called_scale<O>(peak, t);
-  else return any_scale<O>(peak, t);
+template <class O> __device__ __noinline__ Scale called_scale(u32 peak, const Totals& t) {
+  return inline_scale<O, false>(peak, t);
+}
+template <class O> __device__ __forceinline__ bool is_usual_peak(u32 peak, const Totals& t) {
+  return O::RULE == NV_TORCHAO ? as_float(peak) < t.most : peak < INFINITE;
 }
 template <class O> __device__ __forceinline__ Scale scale_of(u32 peak, const Totals& t) {
-  if constexpr (O::RULE == KEEP) return {0, 1.0f};
-  else if constexpr (O::RULE <= RCEIL) return power_scale<O>(peak);
-  else if constexpr (O::RULE <= AMAX_DEEPGEMM) return amax_scale<O>(peak);
-  else return nvfp4_scale<O>(peak, t);
+  if constexpr (O::RULE != NV_TORCHAO) return inline_scale<O, false>(peak, t);
+  else return is_usual_peak<O>(peak, t) ? inline_scale<O, true>(peak, t) : called_scale<O>(peak, t);
 }
 // A stored scale as a number.
 template <u32 BYTES, bool POWER> __device__ __forceinline__ u32 scale_value(u32 stored) {
@@ -418,45 +426,70 @@ template <u32 BYTES, bool POWER> __device__ __forceinline__ u32 scale_value(u32 
   else if constexpr (POWER) return stored == 255 ? NOT_A_NUMBER : stored ? stored << 23 : QUIET;
   else return (stored & 127) == 127 ? (stored & 128) << 24 | NOT_A_NUMBER : as_bits(value_e4m3(stored));
 }
-// Whether elements use the short path of `quantised`. peak: bits of the largest magnitude of these (or more) elements.
-template <class O> __device__ __forceinline__ bool are_usual(u32 peak, float factor, const Totals& t) {
-  if constexpr (O::RULE == NV_TORCHAO) return as_float(peak) < t.most;
+// Whether `quantise_usual` quantises elements correctly. peak: bits of their largest magnitude, or of a larger one.
+template <class O> __device__ __forceinline__ bool are_usual(u32 peak, float factor) {
   bool usual = peak < INFINITE;
   if (O::RULE == AMAX_CUTE) usual = usual && factor > 1e-25f && factor < 1e25f;
   if (O::KIND == E2M1 && O::RULE != FLOOR) usual = usual && as_float(peak) * factor < 7.0f;
   return usual;
 }
-// Quantise groups of eight elements with one factor. inside: number of elements before the padding; padding has code 0.
-template <class O, u32 COUNT> __device__ __forceinline__ void quantised(
-    Codes<O::KIND> (&c)[COUNT], const Eight (&e)[COUNT], bool usual, float factor, float inverse, u32 inside) {
-  constexpr bool DIVIDED = O::RULE == AMAX_CUTE;
-  if (usual) {
+// Quantise groups of eight elements with one factor, where `are_usual` holds.
+template <class O, u32 COUNT> __device__ __forceinline__ void quantise_usual(
+    Codes<O::KIND> (&c)[COUNT], const Eight (&e)[COUNT], float factor, float inverse) {
 #pragma unroll
-    for (u32 n = 0; n < COUNT; ++n) {
-      if constexpr (O::KIND == E2M1 && SOURCE == BF16 && O::RULE <= RCEIL) {
-        c[n].w[0] = nibbles_of_pairs<O::RULE == FLOOR>(e[n], factor) | nibble_signs(e[n]);
-      } else {
-        float x[8];
-        values(e[n], x);
+  for (u32 n = 0; n < COUNT; ++n) {
+    if constexpr (O::KIND == E2M1 && SOURCE == BF16 && O::RULE <= RCEIL) {
+      c[n].w[0] = nibbles_of_pairs<O::RULE == FLOOR>(e[n], factor) | nibble_signs(e[n]);
+    } else {
+      float x[8];
+      values(e[n], x);
 #pragma unroll
-        for (u32 i = 0; i < 8; ++i) {
-          if (O::KIND == E2M1) x[i] = fabsf(x[i]) * factor;
-          else x[i] = DIVIDED ? quotient<WIDE>(x[i], factor, inverse) : x[i] * factor;
-        }
-        if constexpr (O::KIND == E2M1) c[n].w[0] = nibbles_of<O::RULE == FLOOR>(x) | nibble_signs(e[n]);
-        else c[n] = coded<O::KIND>(x);
+      for (u32 i = 0; i < 8; ++i) {
+        if (O::KIND == E2M1) x[i] = fabsf(x[i]) * factor;
+        else x[i] = O::RULE == AMAX_CUTE ? quotient<WIDE>(x[i], factor, inverse) : x[i] * factor;
       }
+      if constexpr (O::KIND == E2M1) c[n].w[0] = nibbles_of<O::RULE == FLOOR>(x) | nibble_signs(e[n]);
+      else c[n] = coded<O::KIND>(x);
     }
-    return;
   }
-  const u32 by = as_bits(factor);
+}
+// Compute the scale of a block whose largest magnitude is `peak`, and quantise its first `count` elements one by one.
+template <class O> __device__ __noinline__ Scale quantise_each(
+    const Eight* e, u32 peak, const Totals& t, u32 count, Codes<O::KIND>* c) {
+  const Scale s = inline_scale<O, false>(peak, t);
+#pragma unroll 1
+  for (u32 i = 0; i < count; ++i) {
+    const u32 y = careful<O::RULE == AMAX_CUTE>(exact(e[i / 8], i % 8), as_bits(s.factor));
+    put<O::KIND>(c[i / 8], i % 8, rounded<O::KIND>(y));
+  }
+  return s;
+}
+// The same; inside: number of elements before the padding, which has code 0. The call gets copies, so that the
+// originals stay in registers.
+template <class O, u32 COUNT> __device__ __forceinline__ Scale quantise_carefully(
+    Codes<O::KIND> (&c)[COUNT], const Eight (&e)[COUNT], u32 peak, const Totals& t, u32 inside) {
+  Eight copied[COUNT];
+  Codes<O::KIND> made[COUNT] = {};
 #pragma unroll
-  for (u32 n = 0; n < COUNT; ++n) {  // the call gets copies, so that e and c stay in registers
-    Codes<O::KIND> made = {};
-    const Eight copied = e[n];
-    convert_carefully<O::KIND, DIVIDED, true, 0>(&copied, &by, inside > 8 * n ? inside - 8 * n : 0, &made);
-    c[n] = made;
+  for (u32 n = 0; n < COUNT; ++n) copied[n] = e[n];
+  const Scale s = quantise_each<O>(copied, peak, t, min(inside, 8 * COUNT), made);
+#pragma unroll
+  for (u32 n = 0; n < COUNT; ++n) c[n] = made[n];
+  return s;
+}
+// Quantise a block, or a part of it, whose largest magnitude is `peak`.
+template <class O, u32 COUNT> __device__ __forceinline__ Scale quantised_block(
+    Codes<O::KIND> (&c)[COUNT], const Eight (&e)[COUNT], u32 peak, const Totals& t, u32 inside) {
+  // Elements of a block with a usual peak are below 7 after a power of two or NV_TORCHAO's scale.
+  constexpr bool USUAL = O::RULE != AMAX_CUTE && (O::KIND != E2M1 || O::RULE <= RCEIL || O::RULE == NV_TORCHAO);
+  if (is_usual_peak<O>(peak, t)) {
+    const Scale s = inline_scale<O, true>(peak, t);
+    if (USUAL || are_usual<O>(peak, s.factor)) {
+      quantise_usual<O>(c, e, s.factor, O::RULE == AMAX_CUTE ? __fdiv_rn(1.0f, s.factor) : 0.0f);
+      return s;
+    }
   }
+  return quantise_carefully<O>(c, e, peak, t, inside);
 }
 """
 """The text needs the constant SOURCE, the kind of the source elements. `O` is a structure of an output's constants."""

@@ -22,9 +22,10 @@ from typing import Final
 from cute_py.gpu.kernels.numbers import KINDS, NUMBERS
 from cute_py.gpu.kernels.scaled_output import ANY, TILE, Cover, OutputKind, RowsTile
 from cute_py.gpu.kernels.source import AWAIT, TYPES, KernelSource, make_kernel
+from cute_py.targets import MULTIPROCESSORS
 
 ROWS_THREADS: Final = 256
-"""Threads of a CTA of `scaled_rows`; half as many for small matrices, and if it dequantises."""
+"""Threads of a CTA of `scaled_rows`; half as many if it quantises a small matrix to e2m1, and if it dequantises."""
 ROWS_RESIDENT: Final = 6
 """Number of CTAs of `ROWS_THREADS` threads per SM that the compiler plans for in `scaled_rows`. With 4, NVFP4 takes
 1.03 to 1.05 times as long, and with 8, a scale per 1 x 128 elements takes 1.2 to 1.3 times as long, because registers
@@ -57,20 +58,21 @@ __device__ __forceinline__ i64 index_at(const u8* list, u32 at) {
 __device__ __noinline__ void refuse_row(u64* record, u32 at, i64 found) {
   atomicMin(record, (u64)at << 32 | (u32)(int)found);
 }
-// Volatile, so that the compiler does not sink a load below a branch: all loads of a thread are issued first.
+// Volatile, so that the compiler does not sink a load below a branch: all loads of a thread are issued first. Not
+// ld.global.nc: ptxas may move it above the wait for the previous kernel, which may have written the data.
 __device__ __forceinline__ uint4 load_four(const u8* at) {
   uint4 v;
-  asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(at));
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(at));
   return v;
 }
 __device__ __forceinline__ uint2 load_two(const u8* at) {
   uint2 v;
-  asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(at));
+  asm volatile("ld.global.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(at));
   return v;
 }
 __device__ __forceinline__ u32 load_one(const u8* at) {
   u32 v;
-  asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(v) : "l"(at));
+  asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(at));
   return v;
 }
 __device__ __forceinline__ u32 element(const u8* at) {
@@ -103,11 +105,10 @@ template <u32 WORDS> __device__ __forceinline__ void load_whole(u32 (&w)[WORDS],
     w[0] = v.x; w[1] = v.y;
   } else w[0] = load_one(at);
 }
-// Load words of elements from column k up to `limit`. pattern: the content of a masked row.
+// Load words of elements from column k, which is at `at`, up to `limit`. pattern: the content of a masked row.
 template <u32 WORDS> __device__ __forceinline__ void load_vector(
-    u32 (&w)[WORDS], const u8* row, u32 k, u32 limit, u32 pattern) {
+    u32 (&w)[WORDS], const u8* at, u32 k, u32 limit, u32 pattern) {
   constexpr u32 BITS = bits_of(SOURCE), COUNT = WORDS * 32 / BITS;
-  const u8* const at = row + (u64)k * BITS / 8;
   if constexpr (ALIGNED && !ENDS) {
 #pragma unroll
     for (u32 i = 0; i < WORDS; ++i) w[i] = pattern;
@@ -133,9 +134,9 @@ template <u32 WORDS> __device__ __forceinline__ void load_vector(
   }
 }
 template <u32 COUNT> __device__ __forceinline__ void load_eights(
-    Eight (&e)[COUNT], const u8* row, u32 k, u32 limit, u32 pattern) {
+    Eight (&e)[COUNT], const u8* at, u32 k, u32 limit, u32 pattern) {
   u32 w[COUNT * RAWS];
-  load_vector(w, row, k, limit, pattern);
+  load_vector(w, at, k, limit, pattern);
 #pragma unroll
   for (u32 i = 0; i < COUNT * RAWS; ++i) e[i / RAWS].w[i % RAWS] = w[i];
 }
@@ -167,9 +168,16 @@ __device__ __forceinline__ void store_vector(u8* at, const u32 (&w)[WORDS], u32 
         if (4 * i + j < left) at[4 * i + j] = (u8)(w[i] >> 8 * j);
   }
 }
-template <class O> __device__ __forceinline__ void store_scale(const Output& o, u32 place, u32 stored) {
-  if constexpr (O::SCALE_BYTES == 4) ((u32*)o.scales)[place] = stored;
-  else o.scales[place] = (u8)stored;
+// The address of an element of the source.
+__device__ __forceinline__ const u8* source_at(const Scaled& p, i64 row, u32 column) {
+  return p.source + row * p.pitch + (u64)column * bits_of(SOURCE) / 8;
+}
+template <class O> __device__ __forceinline__ u8* scale_at(const Output& o, u32 row, u32 column) {
+  return o.scales + (u64)(O::row(row, o.row_step) + O::column(column, o.column_step)) * O::SCALE_BYTES;
+}
+template <class O> __device__ __forceinline__ void store_scale(u8* at, u32 stored) {
+  if constexpr (O::SCALE_BYTES == 4) *(u32*)at = stored;
+  else *at = (u8)stored;
 }
 // Whether the cast of some element needs more than the hardware's conversion.
 template <u32 D> __device__ __forceinline__ bool special(const Eight& e) {
@@ -207,7 +215,7 @@ template <u32 D, u32 FACTORS> __device__ __forceinline__ Codes<D> converted(
 #pragma unroll
     for (u32 i = 0; i < 8; ++i) factors[i] = FACTORS ? factor[i] : 0;
     Codes<D> made = {};
-    convert_carefully<D, false, FACTORS != 0, 1>(&copied, factors, inside, &made);
+    convert_carefully<D, FACTORS != 0>(&copied, factors, min(inside, 8u), &made);
     c = made;
   }
   return c;
@@ -217,6 +225,9 @@ template <u32 D, u32 FACTORS> __device__ __forceinline__ Codes<D> converted(
 _ROWS: Final = r"""
 // Columns of a warp, rows of a CTA per DOWN, and vectors of a lane.
 enum : u32 { WARP_COLUMNS = LANES * VECTOR, SLOTS = THREADS / 32 / ACROSS * (32 / LANES), ITEMS = DOWN * COLUMNS };
+// Whether a thread computes the addresses of its outputs before its loads arrive, not before its stores. Copies of 768
+// rows in a graph then take 0.97 of the time, but those of 1 to 16 rows with CTAs of 128 threads 1.08 (NVIDIA H200).
+enum : u32 { EARLY = ITEMS == 1 && THREADS > 128 };
 // Kept scales that are copied apart from the elements, four at a time: a thread has one word.
 enum : u32 {
   KEPT_WORDS = KEEPS && !ROWS && !INTO && In::WORDS && O0::WORDS,
@@ -239,20 +250,26 @@ template <u32 COUNT> __device__ __forceinline__ void clear_end(Eight (&e)[COUNT]
     if (left < EACH) e[i / RAWS].w[i % RAWS] &= (1u << left * BITS) - 1;
   }
 }
+// The addresses of a vector of an output, and of its scale.
+struct Target { u8* codes; u8* scale; };
+template <class O> __device__ __forceinline__ Target target_of(const Output& o, u32 line, u32 k) {
+  return {o.data + (i64)line * o.pitch + (u64)k * bits_of(O::KIND) / 8, scale_at<O>(o, line, k)};
+}
+// Compute addresses here; the compiler would compute them before the stores.
+__device__ __forceinline__ void compute_now(Target& t) { asm volatile("" : "+l"(t.codes), "+l"(t.scale)); }
 template <class O> __device__ __forceinline__ void store_codes(
-    const Output& o, const Codes<O::KIND> (&c)[2], u32 line, u32 k) {
+    const Output& o, const Codes<O::KIND> (&c)[2], u32 line, u32 k, u8* at) {
   constexpr u32 BITS = bits_of(O::KIND), WORDS = BITS / 4;
   if (!row_below(line, o.lines) || !column_below(k, o.along)) return;
   u32 w[2 * WORDS];
 #pragma unroll
   for (u32 i = 0; i < 2 * WORDS; ++i) w[i] = c[i / WORDS].w[i % WORDS];
-  u8* const at = o.data + (i64)line * o.pitch + (u64)k * BITS / 8;
   store_vector<2 * WORDS, O::VECTOR>(at, w, ((o.along - k) * BITS + 7) / 8);
 }
 // Write 16 elements to an output. row: row of the copy; kept: their stored scale, if scales are kept; line: line of the
 // destination, ~0 for none.
 template <class O> __device__ __forceinline__ void write_vector(
-    const Eight (&e)[2], u32 kept, const Scaled& p, const Output& o, u32 row, u32 line, u32 k) {
+    const Eight (&e)[2], u32 kept, const Scaled& p, const Output& o, u32 row, u32 line, u32 k, Target at) {
   const u32 inside = row_below(row, p.m) && column_below(k, p.k) ? p.k - k : 0;
   Codes<O::KIND> c[2];
   if constexpr (O::RULE == KEEP) {
@@ -264,29 +281,24 @@ template <class O> __device__ __forceinline__ void write_vector(
     const u32 block = k / O::BC;
     const bool used = row_below(row, p.m) && column_below(block * O::BC, p.k);
     const bool only_padding = !FULL_ROWS && !__any_sync(~0u, line < o.lines);
-    u32 peak = 0;
     Scale s = {kept, 1.0f};
     if (O::RULE != KEEP && !only_padding) {
-      peak = folded(most(most_of(e[0]), most_of(e[1])));
+      u32 peak = folded(most(most_of(e[0]), most_of(e[1])));
 #pragma unroll
       for (u32 i = 1; i < GROUP; i *= 2) peak = larger(peak, __shfl_xor_sync(~0u, peak, i));
-      s = scale_of<O>(peak, o.totals);
+      s = quantised_block<O>(c, e, peak, o.totals, inside);
     }
     const u32 stored = used ? s.stored : o.fill;
     const bool there = row_below(line, o.scale_rows) && column_below(block, o.scale_columns) && (!INTO || used);
-    const u32 place = O::row(line, o.row_step) + O::column(k, o.column_step);
-    if (there && k / 16 % GROUP == 0) store_scale<O>(o, place, stored);
+    if (there && k / 16 % GROUP == 0) store_scale<O>(at.scale, stored);
     if (only_padding) return;
-    const float inverse = O::RULE == AMAX_CUTE ? __fdiv_rn(1.0f, s.factor) : 0.0f;
-    if constexpr (O::RULE != KEEP)
-      quantised<O>(c, e, are_usual<O>(peak, s.factor, o.totals), s.factor, inverse, inside);
   } else if constexpr (O::RULE == NONE) {
     const u32 none[8] = {};
 #pragma unroll
     for (u32 i = 0; i < 2; ++i)
       c[i] = converted<O::KIND, 0>(e[i], none, true, inside > 8 * i ? inside - 8 * i : 0);
   }
-  store_codes<O>(o, c, line, k);
+  store_codes<O>(o, c, line, k, at.codes);
 }
 // Four kept scales: the word that a thread loads, and its place. Blocks beyond the matrix are padding.
 struct KeptWord { u32 row, column, word; };
@@ -309,7 +321,7 @@ template <class O> __device__ __forceinline__ void store_word(const Scaled& p, c
   *(u32*)(o.scales + O::row(w.row, o.row_step) + O::column(w.column, o.column_step)) = w.word;
 }
 // The stored scale of an element of the source.
-__device__ __forceinline__ u32 scale_at(const Scaled& p, u32 row, u32 column) {
+__device__ __forceinline__ u32 stored_scale(const Scaled& p, u32 row, u32 column) {
   const u32 place = In::row(row, p.row_step) + In::column(column, p.column_step);
   return In::SCALE_BYTES == 4 ? ((const u32*)p.scales)[place] : p.scales[place];
 }
@@ -321,14 +333,14 @@ __device__ __forceinline__ u32 factor_of(const Scaled& p, u32 stored) {
 }
 // Write 8 elements times their scale, or times the scale of each column.
 template <class O> __device__ __forceinline__ void write_numbers(
-    const Eight (&e)[1], u32 stored, const Scaled& p, const Output& o, u32 row, u32 line, u32 k) {
+    const Eight (&e)[1], u32 stored, const Scaled& p, const Output& o, u32 row, u32 line, u32 k, Target at) {
   constexpr u32 BITS = bits_of(O::KIND);
   if (!row_below(row, p.m) || !column_below(k, p.k)) return;
   u32 factor[8];
   bool usual = true;
 #pragma unroll
   for (u32 j = 0; j < 8; ++j) {
-    if (In::BC == 1) factor[j] = factor_of(p, scale_at(p, row, min(k + j, p.k - 1)));
+    if (In::BC == 1) factor[j] = factor_of(p, stored_scale(p, row, min(k + j, p.k - 1)));
     else factor[j] = j ? factor[0] : factor_of(p, stored);
     if (j == 0 || In::BC == 1) {
       const float by = as_float(factor[j] & MAGNITUDE);
@@ -337,8 +349,7 @@ template <class O> __device__ __forceinline__ void write_numbers(
   }
   const Codes<O::KIND> c = converted<O::KIND, In::BC == 1 ? 8 : 1>(e[0], factor, usual, 8);
   if (row_below(line, o.lines) && column_below(k, o.along))
-    store_vector<BITS / 4, O::VECTOR>(
-        o.data + (i64)line * o.pitch + (u64)k * BITS / 8, c.w, ((o.along - k) * BITS + 7) / 8);
+    store_vector<BITS / 4, O::VECTOR>(at.codes, c.w, ((o.along - k) * BITS + 7) / 8);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, CTAS) scaled_rows(const __grid_constant__ Scaled p) {
@@ -378,16 +389,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, CTAS) scaled_rows(const __
 #pragma unroll
     for (u32 c = 0; c < COLUMNS; ++c) {
       const u32 k = first + c * (ACROSS * WARP_COLUMNS), item = r * COLUMNS + c;
-      load_eights(held[item], p.source + from * p.pitch, k, limit, k < p.k ? pattern : 0);
+      load_eights(held[item], source_at(p, from, k), k, limit, k < p.k ? pattern : 0);
       if constexpr (ROWS && ENDS) {
         if (pattern && k < p.k) clear_end(held[item], k, p.k);
       }
       if constexpr (KEEPS ? !KEPT_WORDS : SCALED_SOURCE && In::BC != 1)
-        stored[item] = is_read(k, limit) ? scale_at(p, taken[r], k) : 0;
+        stored[item] = is_read(k, limit) ? stored_scale(p, taken[r], k) : 0;
     }
   }
-  // After the loads: graphs of copies of few rows then take less time than with this before them (NVIDIA H200).
-  allow_next();
+  Target early[OUTPUTS];
+  if constexpr (EARLY) {
+    @targets@
+  }
+  // After the loads: graphs of copies of few rows then take less time than with this before them. Only in the CTAs that
+  // run last: the GPU launches a CTA in 0.6 ns, but takes 1.2 ns for each that allows the next kernel (NVIDIA H200).
+  if (blockIdx.x + LAST >= gridDim.x) allow_next();
   if constexpr (KEPT_WORDS) store_word<O0>(p, p.out[0], word);
 #pragma unroll
   for (u32 r = 0; r < DOWN; ++r) {
@@ -406,10 +422,10 @@ template <class O> __device__ __forceinline__ void write_whole(
     const Eight (&e)[PIECES], const Scaled& p, const Output& o, u32 peak, u32 row) {
   const Scale s = scale_of<O>(peak, o.totals);
   if (threadIdx.x == 0 && row_below(row, o.scale_rows))
-    store_scale<O>(o, O::row(row, o.row_step), row_below(row, p.m) ? s.stored : o.fill);
+    store_scale<O>(scale_at<O>(o, row, 0), row_below(row, p.m) ? s.stored : o.fill);
   if (!row_below(row, o.lines)) return;
   const float inverse = O::RULE == AMAX_CUTE ? __fdiv_rn(1.0f, s.factor) : 0.0f;
-  const bool usual = are_usual<O>(peak, s.factor, o.totals);
+  const bool usual = are_usual<O>(peak, s.factor);
   u8* const line = o.data + (i64)row * o.pitch;
 #pragma unroll
   for (u32 i = 0; i < PIECES; ++i) {
@@ -418,7 +434,8 @@ template <class O> __device__ __forceinline__ void write_whole(
     const u32 inside = row_below(row, p.m) && column_below(k, p.k) ? p.k - k : 0;
     const Eight one[1] = {e[i]};
     Codes<O::KIND> c[1];
-    quantised<O>(c, one, usual, s.factor, inverse, inside);
+    if (usual) quantise_usual<O>(c, one, s.factor, inverse);
+    else quantise_carefully<O>(c, one, peak, o.totals, inside);
     store_vector<bits_of(O::KIND) / 4, O::VECTOR>(
         line + (u64)k * bits_of(O::KIND) / 8, c[0].w, ((o.along - k) * bits_of(O::KIND) + 7) / 8);
   }
@@ -433,7 +450,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) scaled_whole(const __grid_
 #pragma unroll
   for (u32 i = 0; i < PIECES; ++i) {
     Eight one[1];
-    load_eights(one, p.source + (i64)row * p.pitch, (i * THREADS + threadIdx.x) * 8, row_below(row, p.m) ? p.k : 0, 0);
+    const u32 k = (i * THREADS + threadIdx.x) * 8;
+    load_eights(one, source_at(p, row, k), k, row_below(row, p.m) ? p.k : 0, 0);
     held[i] = one[0];
   }
   u32 packed = most_of(held[0]);
@@ -459,7 +477,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scaled_largest(const __gri
   for (u32 row = blockIdx.x; row < p.m; row += gridDim.x) {
     for (u32 k = threadIdx.x * 16; k < p.k; k += THREADS * 16) {
       Eight e[2];
-      load_eights(e, p.source + (i64)row * p.pitch, k, p.k, 0);
+      load_eights(e, source_at(p, row, k), k, p.k, 0);
       const u32 all = folded(most(most_of(e[0]), most_of(e[1])));
       if (all <= INFINITE) found = larger(found, all);
       else {
@@ -511,18 +529,30 @@ def scaled_rows(
     """
     dequantises = scaled_source is not None and outputs[0].rule != "keep"
     write = "write_numbers" if dequantises else "write_vector"
-    calls = "\n      ".join(
-        f"{write}<O{i}>(e, stored[r * COLUMNS + c], p, p.out[{i}], row[r], line[r], k);" for i in range(len(outputs))
+    targets = "\n    ".join(
+        f"compute_now(early[{i}] = target_of<O{i}>(p.out[{i}], line[0], first));" for i in range(len(outputs))
     )
+    calls = "\n      ".join(
+        f"{write}<O{i}>(e, stored[r * COLUMNS + c], p, p.out[{i}], row[r], line[r], k, "
+        f"EARLY ? early[{i}] : target_of<O{i}>(p.out[{i}], line[r], k));"
+        for i in range(len(outputs))
+    )
+    resident = ROWS_RESIDENT * ROWS_THREADS // tile.threads
     constants = {
-        "THREADS": tile.threads, "CTAS": ROWS_RESIDENT * ROWS_THREADS // tile.threads, "LANES": tile.lanes,
+        "THREADS": tile.threads, "CTAS": resident, "LAST": resident * MULTIPROCESSORS, "LANES": tile.lanes,
         "VECTOR": tile.vector, "ACROSS": tile.across, "COLUMNS": tile.columns, "DOWN": tile.down,
         "ALIGNED": int(aligned), "SPLIT": int(tile.split), "ROWS": int(rows), "INTO": int(into),
         "INDEX_BYTES": index_bytes, "SCALED_SOURCE": int(scaled_source is not None),
         "KEEPS": int(scaled_source is not None and not dequantises),
     }  # fmt: skip
     return computing_kernel(
-        "scaled_rows", _ROWS.replace("@rows@", calls), source, outputs, constants, into=scaled_source, cover=cover
+        "scaled_rows",
+        _ROWS.replace("@targets@", targets).replace("@rows@", calls),
+        source,
+        outputs,
+        constants,
+        into=scaled_source,
+        cover=cover,
     )
 
 

@@ -58,7 +58,7 @@ template <class O> __device__ __noinline__ void put_careful(const Scaled& p, u32
       const u32 q = O::TRANSPOSED ? i : line, j = O::TRANSPOSED ? line : i, m = row + q, k = column + j;
       if (m >= p.m || k >= p.k) continue;
       Eight e = {};
-      e.w[0] = element(p.source + (i64)m * p.pitch + (u64)k * (bits_of(SOURCE) / 8));
+      e.w[0] = element(source_at(p, m, k));
       const u32 x = exact(e, 0);
       const u32 factor = factors[O::BR == 1 ? q : O::BC == 1 ? j : 0];
       const u32 y = O::RULE == NONE ? x : careful<O::RULE == AMAX_CUTE>(x, factor);
@@ -191,7 +191,7 @@ template <class O> __device__ __forceinline__ void store_scales(
     const u32 column = left + (O::BC == 1 ? line : part * PER * O::BC);
     const u32 rows = row / O::BR, columns = column / O::BC;
     if (!row_below(rows, o.scale_rows) || !column_below(columns, o.scale_columns)) continue;
-    const u32 place = O::row(row, o.row_step) + O::column(column, o.column_step);
+    u8* const at = scale_at<O>(o, row, column);
     u32 found = O::SCALE_BYTES == 4 ? grid[line * G::EACH + part]
                 : O::WORDS ? grid[(line * G::EACH + part * 4) / 4] : ((const u8*)grid)[line * G::EACH + part];
 #pragma unroll
@@ -200,9 +200,9 @@ template <class O> __device__ __forceinline__ void store_scales(
                         column_below(column + (O::BC == 1 ? 0 : i * O::BC), p.k);
       if (!used) found = PER == 1 ? o.fill : (found & ~(255u << 8 * i)) | o.fill << 8 * i;
     }
-    if constexpr (O::WORDS) *(u32*)(o.scales + place) = found;
-    else if constexpr (O::SCALE_BYTES == 4) store_lasting((u32*)o.scales + place, found);
-    else store_scale<O>(o, place, found);
+    if constexpr (O::WORDS) *(u32*)at = found;
+    else if constexpr (O::SCALE_BYTES == 4) store_lasting((u32*)at, found);
+    else store_scale<O>(at, found);
   }
 }
 template <class O> __device__ __forceinline__ void write_tile(
@@ -289,7 +289,7 @@ extern "C" __global__ void __launch_bounds__(@bounds@) scaled_tile(const __grid_
   Eight e[8];
   await_previous();
   allow_next();
-  const u8* const from = p.source + (i64)row * p.pitch;
+  const u8* const from = source_at(p, row, column);
   if constexpr (ALIGNED) {
     const u32 rows = column < p.k ? p.m - min(row, p.m) : 0;
     if (!ENDS || column + 8 <= p.k) {
@@ -297,13 +297,13 @@ extern "C" __global__ void __launch_bounds__(@bounds@) scaled_tile(const __grid_
       for (u32 q = 0; q < 8; ++q) {
         u32 w[RAWS] = {};
         if ((FULL_ROWS && FULL_COLUMNS) || q < rows)
-          load_whole(w, from + q * p.pitch + (u64)column * bits_of(SOURCE) / 8);
+          load_whole(w, from + q * p.pitch);
 #pragma unroll
         for (u32 i = 0; i < RAWS; ++i) e[q].w[i] = w[i];
       }
     } else {
       u32 w[8 * RAWS];
-      load_ends(w, from + (u64)column * bits_of(SOURCE) / 8, p.pitch, rows, p.k - min(column, p.k));
+      load_ends(w, from, p.pitch, rows, p.k - min(column, p.k));
 #pragma unroll
       for (u32 i = 0; i < 8 * RAWS; ++i) e[i / RAWS].w[i % RAWS] = w[i];
     }
@@ -311,7 +311,7 @@ extern "C" __global__ void __launch_bounds__(@bounds@) scaled_tile(const __grid_
 #pragma unroll
     for (u32 q = 0; q < 8; ++q) {
       Eight one[1];
-      load_eights(one, from + q * p.pitch, column, row + q < p.m ? p.k : 0, 0);
+      load_eights(one, source_at(p, row + q, column), column, row + q < p.m ? p.k : 0, 0);
       e[q] = one[0];
     }
   }
