@@ -111,9 +111,9 @@ def tile_tables(tile: BlockTile) -> tuple[bytes, list[tuple[int, int, int]]]:
             rows["offset"], rows["place"] = offsets, tile.swizzled(at)
             found.append(add(rows.tobytes()))
         along = tile.swizzled(tile.along(combination))
-        if tile.run_size:  # one extra run, because a vector reads the run after its own
+        if tile.run_size:  # extra runs, because a vector reads the runs after its first one
             starts = along[:: tile.run_size].astype("<i4")
-            found.append(add(np.append(starts, starts[-1:]).tobytes()))
+            found.append(add(np.append(starts, starts[-1:].repeat(2)).tobytes()))
         else:
             found.append(add((along if tile.listed else along[::per]).astype("<u2").tobytes()))
         places.append((found[0], found[1], found[2]))
@@ -125,7 +125,8 @@ def _class(tile: BlockTile, combination: int, places: tuple[int, int, int]) -> b
     for side in (0, 1):
         rows, run = shape.rows(combination, side), shape.vectors_of(combination, side)
         lanes = shape.whole[side][1] if tile.steady else run
-        entries += [rows, run, lanes, row_magic(lanes), tile.threads // lanes, tile.threads % lanes, places[side]]
+        turns = tile.threads // (shape.together if side == 1 else 1)
+        entries += [rows, run, lanes, row_magic(lanes), turns // lanes, turns % lanes, places[side]]
     held = len(tile.along(combination)) if shape.shifts[1] else 0
     return CLASS.pack(*entries, places[2], shape.run(combination, 1), held, shape.run(combination, 0) * shape.element)
 
@@ -198,12 +199,13 @@ def tile_launch(refinement: Refinement, tile: BlockTile) -> ThreadLaunch:
         swizzled=swizzle.bits > 0,
         global_swizzled=_swizzled(refinement),
         listed=tile.listed,
-        short_runs=tile.short_runs,
+        runs_per_vector=tile.runs_per_vector,
         steady=tile.steady,
         affine=affine,
         columns=shape.columns,
         pitch=tile.folded_pitch,
         skew=tile.skew if shape.shifts[1] else 0,
+        together=shape.together,
         grouped=grouping is not None,
     )
     return ThreadLaunch(kernel, math.prod(shape.counts), tables, head, body, source_reach(refinement, element))

@@ -127,6 +127,38 @@ def test_rows_between_words(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (target == source).all()
 
 
+@pytest.mark.parametrize(
+    ("shape", "axes", "dtype", "runs"),
+    one_in(
+        2,
+        [
+            ((7, 75, 16), (2, 0, 1), np.uint8, 1),
+            ((9, 57, 64), (2, 1, 0), np.uint8, 3),
+            ((13, 7, 16, 25), (3, 2, 0, 1), np.uint8, 2),
+            ((13, 7, 5, 3, 13), (4, 2, 1, 0, 3), np.uint16, 4),
+        ],
+    ),
+)
+def test_rows_written_together(
+    shape: tuple[int, ...], axes: tuple[int, ...], dtype: Any, runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Adjacent threads have vectors of four rows; a vector has elements of `runs` runs."""
+    for module, name, value in (
+        (plan_module, "FEW", 0), (tile_shape_module, "BLOCKS", 1), (tile_shape_module, "QUICK", (1 << 40, 1)),
+        (tile_module, "FOLDED", 0),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, value)
+    plan_module._planned.cache_clear()
+    source = numbers(shape, dtype).transpose(axes)
+    target = np.zeros(source.shape, dtype)
+    (launch,) = machine_launches(source, target)
+    run = run_on_machine(source, target, schedule="lazy")
+    plan_module._planned.cache_clear()
+    assert (launch.kernel.facts["TOGETHER"], launch.kernel.facts["RUNS_PER_VECTOR"]) == (4, runs)
+    assert run is not None and run.ok, run and run.explain()
+    assert (target == source).all()
+
+
 def prepared(source: Any, destination: Any, tuning: Tuning | None) -> PreparedCopy:
     """A `PreparedCopy` as `prepare_copy` leaves it, without what it holds on a device."""
     one = object.__new__(PreparedCopy)

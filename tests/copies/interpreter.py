@@ -95,21 +95,24 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
     def behind(x: Any) -> Any:
         return x ^ (x >> p["swizzle"] & p["mask"]) if facts["SWIZZLED"] else x
 
-    def walk(rows: tuple[int, ...]) -> tuple[Any, Any]:
-        """Row and vector of every access of every thread, as the threads go on."""
+    def walk(rows: tuple[int, ...], each: int = 1) -> tuple[Any, Any]:
+        """Row and vector of every access of every thread, as the threads go on; `each` adjacent threads have vectors
+        of different rows."""
         count, run, lanes, magic, skip, ahead, _ = rows
         thread = np.arange(threads, dtype=np.int64)
-        row = thread * magic >> ROW_SHIFT
-        along = thread - row * lanes
-        row = np.where((row >= skip) | (along >= run), count, row) if facts["STEADY"] else row
+        turn = thread // each
+        first = turn * magic >> ROW_SHIFT
+        along = turn - first * lanes
+        row = first * each + thread % each
+        row = np.where((first >= skip) | (along >= run), count, row) if facts["STEADY"] else row
         found = []
         while (row < count).any():
             live = row < count
             found.append((row[live], along[live]))
-            row = row + skip
+            row = row + skip * each
             if not facts["STEADY"]:
                 along = along + ahead
-                row, along = row + (along >= lanes), np.where(along >= lanes, along - lanes, along)
+                row, along = row + (along >= lanes) * each, np.where(along >= lanes, along - lanes, along)
         made = [np.concatenate(part) for part in zip(*found, strict=True)]
         assert len(set(zip(*(m.tolist() for m in made), strict=True))) == len(made[0]) == count * run
         return made[0], made[1]
@@ -164,7 +167,7 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
             assert not (y % piece).any()
             shared[y[:, None] + np.arange(piece)] = data[:, part * piece : (part + 1) * piece]
 
-        row, along = walk(writes)
+        row, along = walk(writes, facts["TOGETHER"])
         offsets, places = lookup(writes, row, "destination")
         x = places + misplaced
 
@@ -175,8 +178,8 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
         if not facts["DESTINATION_SHIFT"]:
             numbers = np.frombuffer(launch.tables, "<u2", writes[1] * (per if facts["LISTED"] else 1), listed)
         elif facts["LISTED"]:
-            numbers = np.frombuffer(launch.tables, "<i4", -(-held // spread[0]) + 1, listed)
-            assert facts["SHORT_RUNS"] == (spread[0] < per)
+            numbers = np.frombuffer(launch.tables, "<i4", -(-held // spread[0]) + 2, listed)
+            assert facts["RUNS_PER_VECTOR"] == 1 - (1 - per) // spread[0]
         else:
             numbers = np.zeros(0)
         numbers = numbers.astype(np.int64)

@@ -136,20 +136,21 @@ __device__ __noinline__ void copy_end(u32 to, const u8* at, const u8* high) {
 __device__ __forceinline__ u32 gathered(u32 a, u32 b, u32 c, u32 d) {
   return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
 }
-// The walk of a thread over the rows of a tile. A steady thread stays in one column of vectors; threads that are left
-// over after whole rows have no rows.
-struct Walk {
+// The walk of a thread over the rows of a tile. EACH adjacent threads have vectors of different rows. A steady thread
+// stays in one column of vectors; threads that are left over after whole rows have no rows.
+template <u32 EACH> struct Walk {
   u32 row, along;
   __device__ __forceinline__ Walk(const Rows& r) {
-    row = threadIdx.x * r.magic >> ROW_SHIFT;
-    along = threadIdx.x - row * r.lanes;
-    if (STEADY && (row >= r.skip || along >= r.run)) row = r.count;
+    const u32 turn = threadIdx.x / EACH, first = turn * r.magic >> ROW_SHIFT;
+    along = turn - first * r.lanes;
+    row = first * EACH + threadIdx.x % EACH;
+    if (STEADY && (first >= r.skip || along >= r.run)) row = r.count;
   }
   __device__ __forceinline__ void next(const Rows& r) {
-    row += r.skip;
+    row += r.skip * EACH;
     if constexpr (!STEADY) {
       along += r.ahead;
-      if (along >= r.lanes) { along -= r.lanes; ++row; }
+      if (along >= r.lanes) { along -= r.lanes; row += EACH; }
     }
   }
 };
@@ -157,7 +158,7 @@ struct Walk {
 // The destination rows that a thread writes. It looks up the next row before it writes the present one, and the first
 // row before the tile has arrived.
 struct Written {
-  Walk walk;
+  Walk<TOGETHER> walk;
   Row next;
   __device__ __forceinline__ Written(const Tile& p, const Class& c) : walk(c.destination) { look(p, c); }
   __device__ __forceinline__ void look(const Tile& p, const Class& c) {
@@ -178,7 +179,7 @@ struct Written {
 __device__ __forceinline__ void load_rows(const Tile& p, const Class& c, i64 from, u32 misplaced, bool inside) {
   const u8* const base = p.source + from;
   const u32 window = ASYNC ? shared_address(shared) : 0;
-  Walk walk(c.source);
+  Walk<1> walk(c.source);
   while (walk.row < c.source.count) {
     Row rows[LOADS];
     u32 along[LOADS], place[LOADS];
@@ -229,13 +230,22 @@ __device__ __forceinline__ void load_rows(const Tile& p, const Class& c, i64 fro
   }
 }
 
+// A byte of shared memory. With a pointer, the compiler adds the start of shared memory to each address.
+__device__ __forceinline__ u32 byte_at(u32 address) {
+  u32 found;
+  asm volatile("ld.shared.u8 %0, [%1];" : "=r"(found) : "r"(address) : "memory");
+  return found;
+}
 // A vector of the destination; `at(v)` is the place of its element v.
 template <class At> __device__ __forceinline__ Stored gather(At at) {
   Stored out;
   if constexpr (ELEMENT_BYTES == 1 && PER_VECTOR >= 4) {
+    const u32 window = shared_address(shared);
 #pragma unroll
     for (u32 v = 0; v < PER_VECTOR; v += 4)
-      ((u32*)&out)[v / 4] = gathered(shared[at(v)], shared[at(v + 1)], shared[at(v + 2)], shared[at(v + 3)]);
+      ((u32*)&out)[v / 4] = gathered(
+          byte_at(window + at(v)), byte_at(window + at(v + 1)), byte_at(window + at(v + 2)),
+          byte_at(window + at(v + 3)));
   } else {
 #pragma unroll
     for (u32 v = 0; v < PER_VECTOR; ++v) out.part[v] = *(const ELEMENT*)(shared + at(v));
@@ -245,6 +255,11 @@ template <class At> __device__ __forceinline__ Stored gather(At at) {
 
 // The place of element i of a run; each further vector of the run is moved by SKEW bytes.
 __device__ __forceinline__ u32 place_along(u32 i, u32 pitch) { return i * pitch + i / PER_VECTOR * SKEW; }
+// A vector whose elements begin at element i of a run.
+__device__ __forceinline__ Stored gather_run(u32 x, u32 i, u32 pitch) {
+  const u32 here = x + place_along(i, pitch), moved = here + SKEW, whole = PER_VECTOR - i % PER_VECTOR;
+  return gather([=](u32 v) { return (SKEW && v >= whole ? moved : here) + v * pitch; });
+}
 // A destination row of several runs, each of `size` elements at one pitch; `starts` lists their starts.
 struct RunsOfRow {
   const int* starts; u32 size, magic;
@@ -255,7 +270,12 @@ struct RunsOfRow {
   }
   // PER_VECTOR elements from element i on.
   __device__ __forceinline__ Stored vector(u32 x, u32 i, u32 pitch) const {
-    if constexpr (SHORT_RUNS) {
+    if constexpr (RUNS_PER_VECTOR == 3) {
+      const u32 run = run_of(i), first = i - run * size, second = size - first, third = second + size;
+      const u32 a = x + starts[run] + first * pitch, b = x + starts[run + 1] - second * pitch;
+      const u32 c = x + starts[run + 2] - third * pitch;
+      return gather([=](u32 v) { return (v < second ? a : v < third ? b : c) + v * pitch; });
+    } else if constexpr (RUNS_PER_VECTOR > 3) {
       const u32 begin = x + i * pitch;
       return gather([=](u32 v) {
         const u32 run = run_of(i + v);
@@ -292,14 +312,8 @@ __device__ __forceinline__ void store_shifted(
     if ((u32)grain + before >= own || (u32)index >= whole) continue;
     const u32 x = r.place + misplaced;
     Stored out;
-    if constexpr (LISTED)
-      out = runs.vector(x, index, pitch);
-    else if constexpr (SKEW)
-      out = gather([=](u32 v) { return x + place_along(index + v, pitch); });
-    else {
-      const u32 begin = x + index * pitch;
-      out = gather([=](u32 v) { return begin + v * pitch; });
-    }
+    if constexpr (LISTED) out = runs.vector(x, index, pitch);
+    else out = gather_run(x, index, pitch);
     *(DESTINATION_VECTOR*)(start + index * (int)ELEMENT_BYTES) = out.whole;
   }
   if (!first && c.held > c.own) return;
@@ -543,12 +557,13 @@ def copy_tile(
     swizzled: bool = False,
     global_swizzled: bool = False,
     listed: bool = False,
-    short_runs: bool = False,
+    runs_per_vector: int = 1,
     steady: bool = False,
     affine: bool = False,
     columns: int = 1,
     pitch: int = 0,
     skew: int = 0,
+    together: int = 1,
     grouped: bool = False,
 ) -> KernelSource:
     """Make the kernel that transposes tiles. Widths of vectors, and of pieces (parts of a vector that one access writes
@@ -558,11 +573,12 @@ def copy_tile(
     of rows and of units then have no common bit. global_swizzled: whether the offsets of a side have a swizzle. steady:
     whether each thread stays in its column of vectors. affine: whether rows have constant strides instead of a table.
     listed: whether a table lists the shared-memory offsets of a destination vector one by one, because they have no
-    fixed distances; for rows that start between two words, it lists the starts of their runs. short_runs: whether such
-    a run is shorter than a vector. columns: number of source columns that a thread reads together, and of destination
-    rows that it writes. pitch: bytes between elements of a destination vector in shared memory, as a compile-time
-    constant; 0 makes it a parameter. skew: for destination rows that start between two words, the extra bytes between
-    successive vectors of a run. grouped: whether blocks take tiles in groups of GROUP, see `tile_of_block`.
+    fixed distances; for rows that start between two words, it lists the starts of their runs. runs_per_vector: the
+    maximum number of such runs that a vector has elements of. columns: number of source columns that a thread reads
+    together, and of destination rows that it writes. pitch: bytes between elements of a destination vector in shared
+    memory, as a compile-time constant; 0 makes it a parameter. skew: for destination rows that start between two words,
+    the extra bytes between successive vectors of a run. together: number of destination rows of which adjacent threads
+    have vectors. grouped: whether blocks take tiles in groups of GROUP, see `tile_of_block`.
     """
     asynchronous = piece_bytes == source_bytes >= ASYNCHRONOUS
     loads = 4 if asynchronous else max(1, min(8, 64 // source_bytes))
@@ -590,10 +606,11 @@ def copy_tile(
         "STEADY": int(steady),
         "AFFINE": int(affine),
         "LISTED": int(listed),
-        "SHORT_RUNS": int(short_runs),
+        "RUNS_PER_VECTOR": runs_per_vector,
         "COLUMNS": columns,
         "PITCH": pitch,
         "SKEW": skew,
+        "TOGETHER": together,
         "MAX_DIGITS": MAX_DIGITS,
         "MAX_CLASSES": MAX_CLASSES,
     }
