@@ -232,7 +232,7 @@ class TileShape:
             each = self.columns if side == 1 and m == self.orders[0][0] else 1
             digit = number % (extents[m] // each) * each
             if side == 1 and self.together > 1 and m == self.orders[0][0]:
-                digit = _in_different_words(digit, extents[m], self.element)
+                digit = _spread_columns(digit, extents[m], self.element)
             found.append((m, digit))
             number = number // (extents[m] // each)
         return tuple(found)
@@ -310,10 +310,10 @@ class TileShape:
         return lent and len(self.classes) <= MAX_CLASSES
 
 
-def _in_different_words(number: Places, extent: int, element: int) -> Places:
+def _spread_columns(number: Places, extent: int, element: int) -> Places:
     """Permute columns, so that each group of `TOGETHER` is in different words of shared memory.
 
-    >>> [int(column) for column in _in_different_words(np.arange(18), 18, 1)]
+    >>> [int(column) for column in _spread_columns(np.arange(18), 18, 1)]
     [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 16, 17]
     """
     per = BANK_BYTES // element

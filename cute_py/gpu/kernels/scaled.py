@@ -363,27 +363,29 @@ extern "C" __global__ void __launch_bounds__(THREADS, CTAS) scaled_rows(const __
   KeptWord word = {};
   await_previous();
   if constexpr (KEPT_WORDS) word = load_word(p, down, left);
+  // All entries of an index are loaded before the first is used: a thread waits for them once.
+  i64 chosen[DOWN], to[DOWN];
 #pragma unroll
   for (u32 r = 0; r < DOWN; ++r) {
     row[r] = line[r] = row_of(down, slot + r * SLOTS);
+    chosen[r] = ROWS && row_below(row[r], p.m) ? index_at(p.rows, row[r]) : row[r];
+    to[r] = INTO && row[r] < p.m ? index_at(p.into, row[r]) : -1;
+  }
+#pragma unroll
+  for (u32 r = 0; r < DOWN; ++r) {
     u32 limit = row_below(row[r], p.m) ? p.k : 0, pattern = 0;
-    i64 from = row[r];
+    const i64 from = chosen[r];
     if constexpr (ROWS) {
-      if (limit) {
-        from = index_at(p.rows, row[r]);
-        if ((u64)from >= p.source_rows) {
-          if (from != -1 && first == 0) refuse_row(p.record, row[r], from);
-          limit = 0;
-          pattern = p.masked;
-        }
+      if (limit && (u64)from >= p.source_rows) {
+        if (from != -1 && first == 0) refuse_row(p.record, row[r], from);
+        limit = 0;
+        pattern = p.masked;
       }
     }
     if constexpr (INTO) {
-      const i64 to = row[r] < p.m ? index_at(p.into, row[r]) : -1;
-      if ((u64)to >= p.target_rows) {
-        if (to != -1 && first == 0) refuse_row(p.record, row[r], to);
-        line[r] = ~0u;
-      } else line[r] = (u32)to;
+      const bool there = (u64)to[r] < p.target_rows;
+      if (!there && to[r] != -1 && first == 0) refuse_row(p.record, row[r], to[r]);
+      line[r] = there ? (u32)to[r] : ~0u;
     }
     taken[r] = limit ? (u32)from : ~0u;
 #pragma unroll
