@@ -539,7 +539,13 @@ def check_program(
     return ProgramReport(judged.target, judged.version, found, dict(judged.counts), scope, sources)
 
 
-_NO_RUN_SHOWS: Final = ("instruction", "change", "tensor map use", "tensormap.replace")
+PREVIOUS_WAIT: Final = "griddepcontrol.wait"
+READ_ONLY_LOAD: Final = "read-only load"
+_MOVED_LOADS: Final = (
+    "previous kernel: if it writes the data, these loads may read old data, because ptxas may move ld.global.nc "
+    f"(__ldg) above {PREVIOUS_WAIT}; ld.global stays below it"
+)
+_NO_RUN_SHOWS: Final = ("instruction", "change", READ_ONLY_LOAD, "tensor map use", "tensormap.replace")
 """Kinds of unjudged instructions that a run does not judge either."""
 
 MOST_TRIED: Final = 8
@@ -565,6 +571,12 @@ def _judge_module(text: str, arch: str | None, maps: Mapping[int, TensorMap]) ->
         values = Values(function, _WANTED)
         flow = Flow(function, values, program.symbols, program.alignments, maps, target, program.version, judged.tally)
         judged.found.extend(_check_function(flow, judged.counts))
+    statements = [one for function in program.functions for one in function.statements()]
+    if any(one.opcode == PREVIOUS_WAIT for one in statements):
+        lines = [
+            one.line for one in statements if one.opcode.startswith("ld.global.") and "nc" in one.opcode.split(".")
+        ]
+        judged.tally.leave(READ_ONLY_LOAD, _MOVED_LOADS, lines)
     return judged
 
 

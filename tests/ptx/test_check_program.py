@@ -317,3 +317,25 @@ def test_files_that_hold_no_module(data: bytes, tmp_path: object, capsys: pytest
     assert main(["check", path]) == 2
     assert main(["check", "/no/such/file"]) == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("load", "waits", "left"),
+    [
+        ("ld.global.nc.b32 %r3, [%rd1];", True, True),
+        ("ld.global.nc.L1::no_allocate.v4.b32 {%r3, %r4, %r5, %r6}, [%rd1];", True, True),
+        ("ld.global.b32 %r3, [%rd1];", True, False),
+        ("ld.global.nc.b32 %r3, [%rd1];", False, False),
+    ],
+)
+@pytest.mark.parametrize("launched", [False, True])
+def test_read_only_loads_after_the_wait_for_the_previous_kernel_are_not_judged(
+    load: str, waits: bool, left: bool, launched: bool
+) -> None:
+    text = kernel(*(["griddepcontrol.wait;"] if waits else []), load)
+    report = check_program(text, launched=launched)
+    assert not report.found
+    said = [one for one in report.scope.not_judged if one.startswith("1 read-only load: previous kernel")]
+    assert len(said) == left
+    if left:
+        assert f"line {text.splitlines().index(load) + 1}" in said[0]
