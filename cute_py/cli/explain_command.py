@@ -12,6 +12,7 @@ from typing import Final
 import cute_py as cute
 from cute_py.cli.arguments import STANDARD_INPUT, json_option, report, standard_bytes
 from cute_py.errors import FileFormatError, counted, shortened, system_reason
+from cute_py.explanation.compositions import spelled_statements
 from cute_py.explanation.dispatch import readings_of
 from cute_py.explanation.readings import Reading, without
 from cute_py.layout.steps import explained
@@ -63,8 +64,9 @@ def run(options: argparse.Namespace) -> int:
     answer = cute.explain(text)
     readings = readings_of(text)
     printed = as_printed(text)
-    unread = _unread(printed, readings) if "\n" in text else []
-    in_part = _read_in_part(printed, readings)
+    whole = spelled_statements(text) is not None  # all statements are in the answer
+    unread = _unread(printed, readings) if "\n" in text and not whole else []
+    in_part = [] if whole else _read_in_part(printed, readings)
     data = {"explain": str(answer), "parts": list(map(_part, readings)), "not_recognised": unread}
     data["read_in_part"] = in_part
     more = f"\n\nNot recognised: {counted(len(unread), 'line')}, the first: {unread[0]}" if unread else ""

@@ -10,15 +10,15 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cute_py.errors import CompositionMismatchError, CuteError, InvalidValueError, unless_refused
 from cute_py.layout.arguments import IntTuple, LayoutLike, Tiler
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition, tiler_text
-from cute_py.layout.coordinate import idx2crd, slice_and_offset
-from cute_py.layout.int_tuple import depth, elem_less, is_static, rank, size
-from cute_py.layout.layout import Layout, cosize, domain_of, has_numbers, static
+from cute_py.layout.coordinate import idx2crd, slice_, slice_and_offset
+from cute_py.layout.int_tuple import elem_less, is_static
+from cute_py.layout.layout import Layout, domain_of, has_numbers, static
 from cute_py.layout.leaf import Int
 from cute_py.layout.steps import explained, steps
 from cute_py.layout.swizzle import Swizzle
@@ -55,7 +55,7 @@ def static_lines(operation: Callable[..., Any], *operands: Any) -> list[str]:
     if not all(isinstance(x, (int, tuple)) or (isinstance(x, Layout) and has_numbers(x)) for x in operands):
         return []
     known = unless_refused(lambda: [static(x) for x in operands])
-    if known is None or all(map(is_static, operands)):
+    if known is None or unless_refused(lambda: all(map(is_static, operands))) is not False:  # or a coordinate with `_`
         return []
     made = unless_refused(operation, *known)
     if made is None or operation(*operands) == made:
@@ -95,30 +95,100 @@ def spelled_composition(text: str) -> str | None:
 LAYOUT_ATOM: Final = r"(?:cute::)?(?:GMMA|UMMA)::Layout_\w{1,40}_Atom<[\w:]{1,80}>(?:\s?\{\})?"
 """Matches a layout atom of wgmma or tcgen05 in C++ source: its type, or an object of it."""
 _ATOM: Final = re.compile(rf"\s*{LAYOUT_ATOM}\s*")
-_SOURCE: Final = re.compile(r"\s*(?:cute(?:_py)?(?:\.|::))?(\w{1,40})\s?\((.{1,4000})\)\s*", re.DOTALL)
+_SOURCE: Final = re.compile(
+    r"\s*(?:cute(?:_py)?(?:\.|::))?(?P<name>\w{1,40})(?:<(?P<template>[\w:, ]{1,120})>)?"
+    r"\s?\((?P<operands>.{1,4000})\)\s*",
+    re.DOTALL,
+)
+"""A call in source code, with template arguments if there are any: `group<0,2>(L)`."""
 MOST_NESTED: Final = 12
 """Maximum depth of calls that are operands of calls."""
 
 
+def layout_mode(layout: Layout, *mode: int) -> Layout:
+    """Return a mode of a layout, as C++'s `layout<0>(L)` and `get<0>(L)` do.
+
+    >>> print(layout_mode(Layout(((2, 3), 4)), 0, 1))
+    3:2
+    """
+    for index in mode:
+        layout = layout[index]
+    return layout
+
+
 def _operation(name: str) -> Callable[..., LayoutLike | Parsed] | None:
     """The operation of the layout algebra with this name whose calls are evaluated."""
-    from cute_py.layout.coalesce import filter_zeros
-    from cute_py.layout.inverse import max_common_layout, max_common_vector, nullspace
-    from cute_py.layout.modes import flatten
-    from cute_py.layout.tiling import tile_to_shape
+    from cute_py import layout as algebra
     from cute_py.tensor.partition import local_tile
 
-    known: list[Callable[..., LayoutLike | Parsed]] = [
-        nullspace,
-        max_common_layout,
-        max_common_vector,
-        size,
-        cosize,
-        rank,
-        depth,
-    ]
-    known += [flatten, filter_zeros, tile_to_shape, local_tile, *explained()]
-    return next((one for one in known if one.__name__ == name), None)
+    named: dict[str, Callable[..., LayoutLike | Parsed]] = {
+        "layout": layout_mode,
+        "get": layout_mode,
+        "slice": slice_,
+        "local_tile": local_tile,
+    }
+    if name in named:
+        return named[name]
+    if name in _EVALUATED:
+        return getattr(algebra, name)  # type: ignore[no-any-return]
+    return next((one for one in explained() if one.__name__ == name), None)
+
+
+_EVALUATED: Final = frozenset(
+    (
+        *("nullspace", "max_common_layout", "max_common_vector", "size", "cosize", "rank", "depth", "shape", "stride"),
+        *("flatten", "unflatten", "filter", "filter_zeros", "group", "group_modes", "take", "select", "append"),
+        *("prepend", "with_shape", "recast_layout", "upcast", "downcast", "tile_to_shape", "crd2idx"),
+        *("idx2crd", "slice_", "dice", "ceil_div", "shape_div", "elem_less", "congruent", "compatible"),
+        *("weakly_congruent", "make_layout_like", "max_alignment"),
+    )
+)
+"""Names of the algebra's operations whose calls are evaluated, in addition to those with steps."""
+_OF_NUMBERS: Final = frozenset(("crd2idx", "idx2crd", "ceil_div", "shape_div", "elem_less", "size", "slice", "slice_"))
+"""Operations whose first operand may be a name; the others take a layout, so a name there is an unknown variable."""
+
+
+class _Call(NamedTuple):
+    """A call: the operation, its operands, and the call as text."""
+
+    operation: Callable[..., LayoutLike | Parsed]
+    operands: list[Any]
+    head: str
+
+
+def _read_call(found: re.Match[str] | None, nested: int = 0) -> _Call | None:
+    """Evaluate the operands of a call that `_SOURCE` or `_CALL` matched. Template arguments follow the first operand,
+    and so do the numbers of `mode=[0]`. None if the operation is not evaluated.
+
+    Raises:
+        CuteError: an operand is not static or not known.
+    """
+    from cute_py.arith_tuple.cells import text as printed
+    from cute_py.notation.argument_lists import split_operands
+
+    operation = _operation(found["name"]) if found is not None and nested < MOST_NESTED else None
+    if found is None or operation is None:
+        return None
+    parts = [part for part in split_operands(found["operands"], angles=True) if part]
+    modes = [mode for part in parts if (mode := _MODE.fullmatch(part))]
+    parts = [part for part in parts if not _MODE.fullmatch(part)]
+    template = [part.strip() for part in (found["template"] or "").split(",") if part.strip()]
+    chosen: list[Any] = [int(part) if part.isdecimal() else part for part in template]
+    operands = [source_layout(part, nested + 1) for part in parts]
+    if parts and parts[0].isidentifier() and found["name"] not in _OF_NUMBERS:
+        raise InvalidValueError(f"{found['name']}: the layout {parts[0]} is not known")
+    given = f"<{','.join(template)}>" if template else ""
+    shown = [*map(printed, operands), *(mode[0] for mode in modes)]
+    head = f"{found['name']}{given}({', '.join(shown)})"
+    chosen += [int(n) for mode in modes for n in mode["numbers"].split(",") if n.strip()]
+    if found["name"] in ("append", "prepend") and chosen:  # append<3>(L): up to rank 3
+        operands = [*operands, None] if len(operands) == 1 else operands
+        return _Call(operation, [*operands, *chosen], head)
+    return _Call(operation, [*operands[:1], *chosen, *operands[1:]], head)
+
+
+_MODE: Final = re.compile(r"mode\s?=\s?[\[(]?(?P<numbers>[0-9 ,]{1,40})[\])]?")
+"""Python's keyword for a mode: `mode=[0]`."""
 
 
 def source_layout(text: str, nested: int = 0) -> Any:
@@ -132,20 +202,16 @@ def source_layout(text: str, nested: int = 0) -> Any:
     Sw<3,4,3> o smem_ptr[16b](unset) o ((_8,_16),(_64,_1)):((_64,_512),(_1,_0))
     """
     from cute_py.atom.smem_layouts import gmma_layout, umma_layout
-    from cute_py.notation.argument_lists import split_operands
 
     if _ATOM.fullmatch(text):
         name = text.strip().removesuffix("{}").strip().removeprefix("cute::")
         return (gmma_layout if name.startswith("GMMA") else umma_layout)(name)
-    found = _SOURCE.fullmatch(text)
-    operation = _operation(found[1]) if found is not None and nested < MOST_NESTED else None
-    if found is None or operation is None:
+    call = _read_call(_SOURCE.fullmatch(text), nested)
+    if call is None:
         return parse(text.strip().removeprefix("cute::"))
-    parts = split_operands(found[2], angles=True)
-    operands = [source_layout(part, nested + 1) for part in parts if part]
-    if (wrong := _misfit(operation, operands)) is not None:
-        raise InvalidValueError(f"{found[1]}: {wrong}")
-    return operation(*operands)
+    if (wrong := _misfit(call.operation, call.operands)) is not None:
+        raise InvalidValueError(f"{call.head}: {wrong}")
+    return call.operation(*call.operands)
 
 
 def _misfit(operation: Callable[..., LayoutLike | Parsed], operands: Sequence[Parsed]) -> str | None:
@@ -222,8 +288,68 @@ def _last_bracket(text: str) -> int:
     return 0
 
 
-_CALL: Final = re.compile(r"\s*(?:explain\(\s*(?=\w+\s*,))?(?:cute(?:_py)?(?:\.|::))?(\w{1,40})\s*[(,](.{1,4000})\)\s*")
+_CALL: Final = re.compile(
+    r"\s*(?:explain\(\s*(?=\w+\s*,))?(?:cute(?:_py)?(?:\.|::))?(?P<name>\w{1,40})(?:<(?P<template>[\w:, ]{1,120})>)?"
+    r"\s*[(,](?P<operands>.{1,4000})\)\s*"
+)
 """A call such as `nullspace((4,8):(0,1))` or `explain(nullspace, (4,8):(0,1))`."""
+
+
+_DEFINITION: Final = re.compile(
+    r"(?:using |(?:static |constexpr |const ){0,3}auto (?:const )?)?(?P<name>[A-Za-z_]\w{0,40})"
+    r"\s?=\s?(?P<value>[^=\s].{0,4000})",
+    re.DOTALL,
+)
+"""A definition of a variable in C++ or Python, without the semicolon."""
+_PRINTED: Final = re.compile(r"(?:cute(?:\.|::))?print\((?P<value>.{1,4000})\)", re.DOTALL)
+
+
+def _statements(text: str) -> list[str]:
+    """Split source code at semicolons and line breaks outside brackets; comments and empty statements are left out."""
+    found, level, begin = [], 0, 0
+    text = re.sub(r"(?://|#)[^\n]{0,400}", "", text) + "\n"
+    for i, letter in enumerate(text):
+        level += (letter in "([{") - (letter in ")]}")
+        if letter in ";\n" and level <= 0:
+            found.append(text[begin:i].strip())
+            begin = i + 1
+    return [one for one in found if one]
+
+
+def spelled_statements(text: str) -> str | None:
+    """Explain definitions of layouts, and the expression after them that uses the layouts. None for any other string.
+
+    >>> print(spelled_statements("auto L = make_layout(make_shape(4, 8), make_stride(8, 1)); print(L(_, 2));"))
+    L = (4,8):(8,1)
+    (4,8):(8,1) at the coordinate (_,2)
+      slice: (4):(8)
+      offset: 2
+    """
+    from cute_py.arith_tuple.cells import text as printed
+
+    if "=" not in text or len(text) > LONGEST_PLACE:
+        return None
+    *before, last = _statements(text) or [""]
+    names: dict[str, str] = {}
+
+    def replaced(part: str) -> str:
+        return re.sub(r"\b([A-Za-z_]\w*)(?:\{\})?", lambda word: names.get(word[1], word[0]), part)
+
+    for statement in before:
+        one = _DEFINITION.fullmatch(statement)
+        value = None if one is None else unless_refused(source_layout, replaced(one["value"]))
+        if one is None or value is None or unless_refused(parse, printed(value)) != value:
+            return None
+        names[one["name"]] = printed(value)
+    if defined := _DEFINITION.fullmatch(last):
+        last = defined["value"]
+    elif shown := _PRINTED.fullmatch(last):
+        last = shown["value"]
+    expression = replaced(last)
+    answer = spelled_composition(expression) or spelled_call(expression) or spelled_place(expression)
+    if answer is None or not (names or (defined and "\nis refused: " not in answer)):  # readers explain a refused call
+        return None
+    return "\n".join([*(f"{name} = {value}" for name, value in names.items()), answer])
 
 
 def spelled_call(text: str) -> str | None:
@@ -233,17 +359,12 @@ def spelled_call(text: str) -> str | None:
     max_common_vector((_4,_8):(_1,_4), (_4,_8):(_1,_8))
     result: _4
     """
-    found = _CALL.fullmatch(text)
-    if found is None:
-        return None
     from cute_py.arith_tuple.cells import text as printed
-    from cute_py.notation.argument_lists import split_operands
 
-    operation = _operation(found[1])
-    operands: list[Any] = [unless_refused(source_layout, part) for part in split_operands(found[2], angles=True)]
-    if operation is None or any(one is None for one in operands):
+    call = unless_refused(_read_call, _CALL.fullmatch(text))
+    if call is None:
         return None
-    head = f"{found[1]}({', '.join(map(printed, operands))})"
+    operation, operands, head = call
     if (wrong := _misfit(operation, operands)) is not None:
         return f"{head}\nis refused: {wrong}"
     stepped = next((one for one in explained() if one is operation), None)
@@ -253,4 +374,6 @@ def spelled_call(text: str) -> str | None:
         made = map(str, steps(stepped, *operands)) if stepped else [f"result: {printed(operation(*operands))}"]
         return "\n".join([head, *made, *static_lines(operation, *operands)])
     except CuteError as error:
+        return f"{head}\nis refused: {error}"
+    except (TypeError, IndexError) as error:
         return f"{head}\nis refused: {error}"

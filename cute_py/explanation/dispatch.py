@@ -22,6 +22,7 @@ from cute_py.explanation.compositions import (
     spelled_call,
     spelled_composition,
     spelled_place,
+    spelled_statements,
     static_lines,
 )
 from cute_py.explanation.definitions import (
@@ -185,7 +186,8 @@ def _of_other_text(text: str) -> Explanation:
 
         if (instruction := mnemonic_text(text)) is not None:
             return Explanation(instruction)
-    if (composed := spelled_composition(text) or spelled_call(text) or spelled_place(text)) is not None:
+    readers = (spelled_composition, spelled_call, spelled_place, spelled_statements)
+    if (composed := next(filter(None, (read(text) for read in readers)), None)) is not None:
         return Explanation(composed)
     return Explanation(_text_explained(as_printed(text)))
 
