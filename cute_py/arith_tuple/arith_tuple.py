@@ -410,7 +410,10 @@ class ScaledBasis(Immutable):
         if isinstance(other, ArithTuple):
             return bool(self.modes) and self.as_arith_tuple() == other
         if isinstance(other, (int, tuple)):
-            return bool(self._as_tuple() == other)
+            try:
+                return bool(self._as_tuple() == other)
+            except ValueError:  # an array in the tuple, which is no coordinate
+                return False
         return NotImplemented
 
     def __hash__(self) -> int:

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, overload
 
-from cute_py.argument_checks import expect_function, expect_integer, is_integer, wrong_type
+from cute_py.argument_checks import expect, expect_function, expect_integer, is_integer, wrong_type
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.arguments import Leaf, Shape, Tiler, Tree
 from cute_py.layout.int_tuple import elem_less, product, rank
@@ -339,7 +339,7 @@ def hier_unzip(splitter: Callable[[Layout, Tiler], Layout], layout: Layout, tile
         if rank(found) != 2:
             raise StaticAssertError("the splitter must return two modes", {"layout": found})
         return found
-    modes = int(rank(layout))
+    modes = int(rank(expect(layout, Layout, "the layout of a tuple of tilers")))
     if len(tiler) > modes:
         raise StaticAssertError("logical_divide: Too many modes in tiler.", {"tiler": given(tiler), "layout": layout})
     pairs = [hier_unzip(splitter, layout[i], t) for i, t in enumerate(tiler)]

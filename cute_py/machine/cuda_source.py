@@ -59,7 +59,7 @@ def nvrtc_library() -> Any:
         except OSError:
             continue
         # NVRTC opens its built-in functions by name, and some wheels give it no path: load them from its folder.
-        for builtins in Path(path).parent.glob("libnvrtc-builtins.so*"):
+        for builtins in Path(path).parent.glob("libnvrtc-builtins.so*") if "/" in path else ():
             with contextlib.suppress(OSError):
                 ctypes.CDLL(str(builtins))
         return library

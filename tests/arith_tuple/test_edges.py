@@ -72,6 +72,11 @@ def test_a_splitter_must_return_two_modes(made: Layout) -> None:
     assert caught.value.facts["layout"] == made
 
 
+def test_a_tuple_of_tilers_needs_a_layout() -> None:
+    with pytest.raises(InvalidTypeError, match="must be a Layout"):
+        hier_unzip(cute.logical_divide, Int(0), (Int(2),))  # type: ignore[arg-type]
+
+
 @given(numbers, numbers, st.integers(0, 3), st.integers(0, 3))
 def test_scaled_bases_are_equal_by_value_and_mode(m: int, n: int, i: int, j: int) -> None:
     a, b = m * E(i), n * E(j)

@@ -198,3 +198,8 @@ def test_coordinates_nested_too_deep() -> None:
         for _ in range(3000):
             deep = ArithTuple(deep)
     assert str(deep).count("(") == 65
+
+
+def test_a_tuple_with_an_array_is_no_coordinate() -> None:
+    assert E(0) * 2 != (np.zeros(0, np.uint8), 6)
+    assert E(1) * 6 != (np.zeros(2, np.uint8), 6)

@@ -24,7 +24,7 @@ from cute_py.arith_tuple.arith_tuple import E, ScaledBasis
 from cute_py.arith_tuple.ratio import ratio
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import GBasisError, InvalidValueError, TmaLimitError, counted, given, shortened
+from cute_py.errors import GBasisError, InvalidValueError, StaticAssertError, TmaLimitError, counted, given, shortened
 from cute_py.layout.arguments import Leaf, Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import size
@@ -376,8 +376,15 @@ class TileAtom:
 
     @property
     def instructions(self) -> int:
-        """Number of instructions that one CTA issues for a tile."""
-        return -(-int(size(self.tile)) // self.num_val_src) if self.num_val_src else 0
+        """Number of instructions that one CTA issues for a tile.
+
+        Raises:
+            StaticAssertError: the size of the tile in shared memory is not a number.
+        """
+        count = size(self.tile)
+        if not isinstance(count, (int, Int)):
+            raise StaticAssertError("the size of the tile must be a number", {"smem_layout": self.smem_layout})
+        return -(-int(count) // self.num_val_src) if self.num_val_src else 0
 
     @property
     def transaction_bytes(self) -> int:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy
 import pytest
+import sympy
 
 import cute_py as cute
 from cute_py import Int, Layout
-from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError
+from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, TmaLimitError
 
 GMEM = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout(((16, 16, 2), 64), ((64, 1024, 16384), Int(1))))
 SMEM = cute.tma.make_smem_layout("K", "128B", "float16", (128, 64))
@@ -113,3 +116,9 @@ def test_a_store_says_which_windows_trap(low: tuple[int, int], high: tuple[int, 
     store = cute.tma.make_im2col_tma_copy("SM90_TMA_STORE_IM2COL", GMEM, SMEM, (Int(128), Int(64)), 1, **window)
     text = "an im2col store traps with a lower corner below 0 or an upper corner above 0"
     assert (load.check(), [str(found) for found in store.check()]) == ([], [text] if traps else [])
+
+
+def test_the_instructions_of_a_tile_of_unknown_size_are_refused() -> None:
+    unknown = replace(atom(), smem_layout=Layout(sympy.Symbol("M", integer=True, positive=True)))
+    with pytest.raises(StaticAssertError, match="must be a number"):
+        _ = unknown.instructions
