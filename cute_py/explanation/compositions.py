@@ -296,7 +296,7 @@ _CALL: Final = re.compile(
 
 
 _DEFINITION: Final = re.compile(
-    r"(?:using |(?:static |constexpr |const ){0,3}auto (?:const )?)?(?P<name>[A-Za-z_]\w{0,40})"
+    r"(?:using |(?:static |constexpr |const ){0,3}(?:auto|Layout|Shape|Stride) (?:const )?)?(?P<name>[A-Za-z_]\w{0,40})"
     r"\s?=\s?(?P<value>[^=\s].{0,4000})",
     re.DOTALL,
 )
@@ -308,6 +308,7 @@ def _statements(text: str) -> list[str]:
     """Split source code at semicolons and line breaks outside brackets; comments and empty statements are left out."""
     found, level, begin = [], 0, 0
     text = re.sub(r"(?://|#)[^\n]{0,400}", "", text) + "\n"
+    text = re.sub(r"(?<=\w) {1,8}<", "<", text)  # `Shape <_2,_3>`
     for i, letter in enumerate(text):
         level += (letter in "([{") - (letter in ")]}")
         if letter in ";\n" and level <= 0:
@@ -331,6 +332,7 @@ def spelled_statements(text: str) -> str | None:
         return None
     *before, last = _statements(text) or [""]
     names: dict[str, str] = {}
+    expressions: dict[str, str] = {}
 
     def replaced(part: str) -> str:
         return re.sub(r"\b([A-Za-z_]\w*)(?:\{\})?", lambda word: names.get(word[1], word[0]), part)
@@ -340,12 +342,17 @@ def spelled_statements(text: str) -> str | None:
         value = None if one is None else unless_refused(source_layout, replaced(one["value"]))
         if one is None or value is None or unless_refused(parse, printed(value)) != value:
             return None
+        expressions[one["name"]] = replaced(one["value"])
         names[one["name"]] = printed(value)
     if defined := _DEFINITION.fullmatch(last):
         last = defined["value"]
     elif shown := _PRINTED.fullmatch(last):
-        last = shown["value"]
-    expression = replaced(last)
+        last = shown["value"].strip()
+    if last in expressions:  # the steps of its definition
+        names.pop(last)
+        expression = expressions[last]
+    else:
+        expression = replaced(last)
     answer = spelled_composition(expression) or spelled_call(expression) or spelled_place(expression)
     if answer is None or not (names or (defined and "\nis refused: " not in answer)):  # readers explain a refused call
         return None

@@ -74,6 +74,23 @@ STATEMENTS = {
     ],
     "L = Layout((4, 8), (8, 1))\nL(2, 3)": ["L = (4,8):(8,1)", "  offset: 2 * 8 + 3 * 1 = 19"],
     "A = (4,8):(8,1); B = 4:2; composition(A, B)": ["A = (4,8):(8,1)", "B = 4:2", "judged: R(i) = A(B(i)) for every i"],
+    "Layout a = make_layout(make_shape(Int<2>{}, 4), make_stride(12, Int<1>{}));\nLayout x = coalesce(a);": [
+        "a = (_2,4):(12,_1)",
+        "result: (_2,4):(12,_1) coalesces to (_2,4):(12,_1)",
+    ],
+    "auto a = Layout<Shape <_2,Shape <_1,_6>>, Stride<_1,Stride<_6,_2>>>{};\nauto r = coalesce(a);  // _12:_1": [
+        "a = (_2,(_1,_6)):(_1,(_6,_2))",
+        "result: (_2,(_1,_6)):(_1,(_6,_2)) coalesces to _12:_1",
+    ],
+    "a = Layout((6, 2), (8, 2))\nb = Layout((4, 3), (3, 1))\nr = composition(a, b)\nprint(r)": [
+        "a = (6,2):(8,2)",
+        "b = (4,3):(3,1)",
+        "judged: R(i) = A(B(i)) for every i",
+    ],
+    "Layout v = make_layout(16); auto t = zipped_divide(v, Shape<_4>{}); auto f = t(_, 2);": [
+        "v = 16:_1",
+        "  offset: 8",
+    ],
     "const auto a = make_layout(12); auto t = Layout<_3>{}; auto r = logical_divide(a, t);": ["a = 12:_1", "t = _3:_1"],
     "auto r = coalesce((_2,(_1,_6)):(_1,(_6,_2)));": ["result: (_2,(_1,_6)):(_1,(_6,_2)) coalesces to _12:_1"],
 }
