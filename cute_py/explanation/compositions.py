@@ -301,18 +301,23 @@ _DEFINITION: Final = re.compile(
     re.DOTALL,
 )
 """A definition of a variable in C++ or Python, without the semicolon."""
-_PRINTED: Final = re.compile(r"(?:cute(?:\.|::))?print\((?P<value>.{1,4000})\)", re.DOTALL)
+_PRINTED: Final = re.compile(r"(?:cute(?:\.|::))?print(?:_layout|_latex)?\((?P<value>.{1,4000})\)", re.DOTALL)
+_ONE_THREAD: Final = re.compile(r"\bif\s?\((?:cute::)?thread0?\([0-9, ]{0,20}\)\)\s?")
+"""CuTe's condition for one thread, before a statement that prints."""
 
 
 def _statements(text: str) -> list[str]:
-    """Split source code at semicolons and line breaks outside brackets; comments and empty statements are left out."""
-    found, level, begin = [], 0, 0
+    """Split source code at semicolons and line breaks outside brackets. Comments, empty statements, and conditions for
+    one thread are left out; a block in braces counts as its statements."""
+    found: list[str] = []
+    level = begin = 0
     text = re.sub(r"(?://|#)[^\n]{0,400}", "", text) + "\n"
     text = re.sub(r"(?<=\w) {1,8}<", "<", text)  # `Shape <_2,_3>`
     for i, letter in enumerate(text):
         level += (letter in "([{") - (letter in ")]}")
         if letter in ";\n" and level <= 0:
-            found.append(text[begin:i].strip())
+            one = _ONE_THREAD.sub("", text[begin:i]).strip()
+            found += _statements(one[1:-1]) if one.startswith("{") and one.endswith("}") else [one]
             begin = i + 1
     return [one for one in found if one]
 
@@ -327,6 +332,7 @@ def spelled_statements(text: str) -> str | None:
       offset: 2
     """
     from cute_py.arith_tuple.cells import text as printed
+    from cute_py.explanation.layouts import any_layout
 
     if "=" not in text or len(text) > LONGEST_PLACE:
         return None
@@ -344,17 +350,17 @@ def spelled_statements(text: str) -> str | None:
             return None
         expressions[one["name"]] = replaced(one["value"])
         names[one["name"]] = printed(value)
-    if defined := _DEFINITION.fullmatch(last):
-        last = defined["value"]
-    elif shown := _PRINTED.fullmatch(last):
-        last = shown["value"].strip()
-    if last in expressions:  # the steps of its definition
-        names.pop(last)
-        expression = expressions[last]
-    else:
-        expression = replaced(last)
+    defined, shown = _DEFINITION.fullmatch(last), _PRINTED.fullmatch(last)
+    if chosen := defined or shown:
+        last = chosen["value"].strip()
+    expression = expressions.get(last, replaced(last))  # of a variable, the steps of its definition
     answer = spelled_composition(expression) or spelled_call(expression) or spelled_place(expression)
-    if answer is None or not (names or (defined and "\nis refused: " not in answer)):  # readers explain a refused call
+    if answer is not None:
+        names.pop(last, None)
+    elif shown:
+        value = unless_refused(source_layout, expression)
+        answer = any_layout(value) if isinstance(value, Layout) else None
+    if answer is None or not (before or (defined and "\nis refused: " not in answer)):  # readers explain a refused call
         return None
     return "\n".join([*(f"{name} = {value}" for name, value in names.items()), answer])
 

@@ -91,6 +91,11 @@ STATEMENTS = {
         "v = 16:_1",
         "  offset: 8",
     ],
+    "auto L = make_layout(make_shape(4, 8));\nif (thread0()) {\n  print_layout(L);\n}": [
+        "L = (4,8):(_1,4)",
+        "A layout: it turns a coordinate into an offset, the sum of index times stride.",
+    ],
+    "auto L = make_layout(12); if (cute::thread(3, 0)) print(logical_divide(L, Layout<_3>{}));": ["L = 12:_1"],
     "const auto a = make_layout(12); auto t = Layout<_3>{}; auto r = logical_divide(a, t);": ["a = 12:_1", "t = _3:_1"],
     "auto r = coalesce((_2,(_1,_6)):(_1,(_6,_2)));": ["result: (_2,(_1,_6)):(_1,(_6,_2)) coalesces to _12:_1"],
 }
