@@ -120,12 +120,14 @@ def _operation(name: str) -> Callable[..., LayoutLike | Parsed] | None:
     """The operation of the layout algebra with this name whose calls are evaluated."""
     from cute_py import layout as algebra
     from cute_py.tensor.partition import local_tile
+    from cute_py.tensor.tensor import make_identity_layout
 
     named: dict[str, Callable[..., LayoutLike | Parsed]] = {
         "layout": layout_mode,
         "get": layout_mode,
         "slice": slice_,
         "local_tile": local_tile,
+        "make_identity_layout": make_identity_layout,
     }
     if name in named:
         return named[name]
@@ -140,7 +142,7 @@ _EVALUATED: Final = frozenset(
         *("flatten", "unflatten", "filter", "filter_zeros", "group", "group_modes", "take", "select", "append"),
         *("prepend", "with_shape", "recast_layout", "upcast", "downcast", "tile_to_shape", "crd2idx"),
         *("idx2crd", "slice_", "dice", "ceil_div", "shape_div", "elem_less", "congruent", "compatible"),
-        *("weakly_congruent", "make_layout_like", "max_alignment"),
+        *("weakly_congruent", "make_layout_like", "make_ordered_layout", "max_alignment"),
     )
 )
 """Names of the algebra's operations whose calls are evaluated, in addition to those with steps."""
@@ -296,14 +298,19 @@ _CALL: Final = re.compile(
 
 
 _DEFINITION: Final = re.compile(
-    r"(?:using |(?:static |constexpr |const ){0,3}(?:auto|Layout|Shape|Stride) (?:const )?)?(?P<name>[A-Za-z_]\w{0,40})"
-    r"\s?=\s?(?P<value>[^=\s].{0,4000})",
+    r"(?:using |(?:static |constexpr |const ){0,3}(?:auto|int|size_t|Layout|Shape|Stride) (?:const )?)?"
+    r"(?P<name>[A-Za-z_]\w{0,40})\s?=\s?(?P<value>[^=\s].{0,4000})",
     re.DOTALL,
 )
 """A definition of a variable in C++ or Python, without the semicolon."""
 _PRINTED: Final = re.compile(r"(?:cute(?:\.|::))?print(?:_layout|_latex)?\((?P<value>.{1,4000})\)", re.DOTALL)
 _ONE_THREAD: Final = re.compile(r"\bif\s?\((?:cute::)?thread0?\([0-9, ]{0,20}\)\)\s?")
 """CuTe's condition for one thread, before a statement that prints."""
+_TYPE_OF: Final = re.compile(r"decltype\((?P<value>.{1,4000})\)", re.DOTALL)
+_ATTRIBUTE: Final = re.compile(
+    r"\b(?P<name>[A-Za-z_]\w{0,40})(?:\[(?P<mode>[0-9]{1,3})\]|\.(?P<attribute>shape|stride|size|cosize|rank|depth)\b(?:\(\))?)"
+)
+"""A mode, or an attribute or method, of a variable: `L[0]`, `L.shape`, `L.size()`."""
 
 
 def _statements(text: str) -> list[str]:
@@ -340,7 +347,15 @@ def spelled_statements(text: str) -> str | None:
     names: dict[str, str] = {}
     expressions: dict[str, str] = {}
 
+    def attribute(one: re.Match[str]) -> str:
+        if one["name"] not in names:
+            return one[0]
+        return f"layout<{one['mode']}>({one['name']})" if one["mode"] else f"{one['attribute']}({one['name']})"
+
     def replaced(part: str) -> str:
+        part = _ATTRIBUTE.sub(attribute, part)
+        if kind := _TYPE_OF.fullmatch(part.strip()):
+            part = kind["value"]
         return re.sub(r"\b([A-Za-z_]\w*)(?:\{\})?", lambda word: names.get(word[1], word[0]), part)
 
     for statement in before:
@@ -352,7 +367,7 @@ def spelled_statements(text: str) -> str | None:
         names[one["name"]] = printed(value)
     defined, shown = _DEFINITION.fullmatch(last), _PRINTED.fullmatch(last)
     if chosen := defined or shown:
-        last = chosen["value"].strip()
+        last = chosen["value"].strip().removesuffix("{}")
     expression = expressions.get(last, replaced(last))  # of a variable, the steps of its definition
     answer = spelled_composition(expression) or spelled_call(expression) or spelled_place(expression)
     if answer is not None:
@@ -360,7 +375,9 @@ def spelled_statements(text: str) -> str | None:
     elif shown:
         value = unless_refused(source_layout, expression)
         answer = any_layout(value) if isinstance(value, Layout) else None
-    if answer is None or not (before or (defined and "\nis refused: " not in answer)):  # readers explain a refused call
+    # Other readers explain a refused call, and a type, if they are alone.
+    alone = defined and "\nis refused: " not in (answer or "") and not _TYPE_OF.fullmatch(last)
+    if answer is None or not (before or alone):
         return None
     return "\n".join([*(f"{name} = {value}" for name, value in names.items()), answer])
 

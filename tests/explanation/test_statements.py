@@ -96,6 +96,24 @@ STATEMENTS = {
         "A layout: it turns a coordinate into an offset, the sum of index times stride.",
     ],
     "auto L = make_layout(12); if (cute::thread(3, 0)) print(logical_divide(L, Layout<_3>{}));": ["L = 12:_1"],
+    "L = (4,8):(8,1); L[0]": ["L = (4,8):(8,1)", "result: 4:8"],
+    "L = (4,(2,4)):(8,(4,1)); size(L[1])": ["result: 8"],
+    "L = (4,8):(8,1); L.shape": ["result: (4,8)"],
+    "auto L = Layout<Shape<_4,_8>>{}; L.size()": ["result: _32"],
+    "constexpr int M = 128; auto L = make_layout(make_shape(Int<M>{}, _64{})); size(L)": ["M = 128", "result: _8192"],
+    "using A = decltype(composition(Swizzle<2,3,3>{}, Layout<Shape<_8,_32>,Stride<_32,_1>>{})); cosize(A{})": [
+        "result: _256"
+    ],
+    "auto layout = make_ordered_layout(make_shape(4, 8), Step<_1,_0>{}); layout(2, 3)": [
+        "layout = (4,8):(8,_1)",
+        "  offset: 2 * 8 + 3 * _1 = 19",
+    ],
+    "auto t = make_identity_layout(make_shape(4, 8)); t(1, 2)": ["t = (4,8):(_1@0,_1@1)"],
+    "using A = decltype(composition(Swizzle<3,3,3>{}, Layout<Shape<_8,_64>,Stride<_64,_1>>{}));\n"
+    "using B = decltype(tile_to_shape(A{}, Shape<_128,_64>{}));\nprint(B{});": [
+        "A = Sw<3,3,3> o _0 o (_8,_64):(_64,_1)",
+        "result: Sw<3,3,3> o _0 o ((_8,_16),(_64,_1)):((_64,_512),(_1,_0))",
+    ],
     "const auto a = make_layout(12); auto t = Layout<_3>{}; auto r = logical_divide(a, t);": ["a = 12:_1", "t = _3:_1"],
     "auto r = coalesce((_2,(_1,_6)):(_1,(_6,_2)));": ["result: (_2,(_1,_6)):(_1,(_6,_2)) coalesces to _12:_1"],
 }
