@@ -95,11 +95,8 @@ def spelled_composition(text: str) -> str | None:
 LAYOUT_ATOM: Final = r"(?:cute::)?(?:GMMA|UMMA)::Layout_\w{1,40}_Atom<[\w:]{1,80}>(?:\s?\{\})?"
 """Matches a layout atom of wgmma or tcgen05 in C++ source: its type, or an object of it."""
 _ATOM: Final = re.compile(rf"\s*{LAYOUT_ATOM}\s*")
-_SOURCE: Final = re.compile(
-    r"\s*(?:cute(?:_py)?(?:\.|::))?(?P<name>\w{1,40})(?:<(?P<template>[\w:, ]{1,120})>)?"
-    r"\s?\((?P<operands>.{1,4000})\)\s*",
-    re.DOTALL,
-)
+_NAME: Final = r"(?:cute(?:_py)?(?:\.|::))?(?P<name>\w{1,40})(?:<(?P<template>[\w:, ]{1,120})>)?"
+_SOURCE: Final = re.compile(rf"\s*{_NAME}\s?\((?P<operands>.{{1,4000}})\)\s*", re.DOTALL)
 """A call in source code, with template arguments if there are any: `group<0,2>(L)`."""
 MOST_NESTED: Final = 12
 """Maximum depth of calls that are operands of calls."""
@@ -290,10 +287,7 @@ def _last_bracket(text: str) -> int:
     return 0
 
 
-_CALL: Final = re.compile(
-    r"\s*(?:explain\(\s*(?=\w+\s*,))?(?:cute(?:_py)?(?:\.|::))?(?P<name>\w{1,40})(?:<(?P<template>[\w:, ]{1,120})>)?"
-    r"\s*[(,](?P<operands>.{1,4000})\)\s*"
-)
+_CALL: Final = re.compile(rf"\s*(?:explain\(\s*(?=\w+\s*,))?{_NAME}\s*[(,](?P<operands>.{{1,4000}})\)\s*")
 """A call such as `nullspace((4,8):(0,1))` or `explain(nullspace, (4,8):(0,1))`."""
 
 

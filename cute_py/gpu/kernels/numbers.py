@@ -382,21 +382,19 @@ template <class O> __device__ __forceinline__ Scale usual_nvfp4_scale(u32 peak, 
   s.factor = divided_normal(O::LEVELS == 2 ? t.inverse : 1.0f, value_e4m3(s.stored));
   return s;
 }
-// A division as a call, for unusual numbers: three of them inline take 8 ms of a compilation.
-__device__ __noinline__ float called_quotient(float x, float s) { return __fdiv_rn(x, s); }
 template <class O> __device__ __forceinline__ Scale nvfp4_scale(u32 peak, const Totals& t) {
   Scale s;
   const float a = as_float(peak);
   float wanted;
   if constexpr (O::RULE == NV_TORCHAO) {
-    wanted = called_quotient(a, 6.0f);
-    if (O::LEVELS == 2) wanted = called_quotient(wanted, t.total);
+    wanted = __fdiv_rn(a, 6.0f);
+    if (O::LEVELS == 2) wanted = __fdiv_rn(wanted, t.total);
     if (wanted < 0.015625f) wanted = 0.015625f;
   } else if constexpr (O::RULE == NV_TE) wanted = a * t.gain_sixth;
   else wanted = t.gain * (a * (1.0f / 6.0f));
   s.stored = wanted != wanted ? (is_nan(peak) ? 0x7F : 0xFF) : coded_e4m3(wanted);
   const float scale = wanted != wanted ? wanted : value_e4m3(s.stored);
-  if constexpr (O::RULE == NV_TORCHAO) s.factor = called_quotient(O::LEVELS == 2 ? t.inverse : 1.0f, scale);
+  if constexpr (O::RULE == NV_TORCHAO) s.factor = __fdiv_rn(O::LEVELS == 2 ? t.inverse : 1.0f, scale);
   else {
     float f = __fdiv_rn(1.0f, scale * t.ungain);
     if (O::RULE == NV_TE && f > 3.402823466e+38f) f = 3.402823466e+38f;

@@ -577,8 +577,8 @@ def copy_tile(
     maximum number of such runs that a vector has elements of. columns: number of source columns that a thread reads
     together, and of destination rows that it writes. pitch: bytes between elements of a destination vector in shared
     memory, as a compile-time constant; 0 makes it a parameter. skew: for destination rows that start between two words,
-    the extra bytes between successive vectors of a run. together: number of destination rows of which adjacent threads
-    have vectors. grouped: whether blocks take tiles in groups of GROUP, see `tile_of_block`.
+    the extra bytes between successive vectors of a run. together: adjacent threads write vectors of this number of
+    destination rows. grouped: whether blocks take tiles in groups of GROUP, see `tile_of_block`.
     """
     asynchronous = piece_bytes == source_bytes >= ASYNCHRONOUS
     loads = 4 if asynchronous else max(1, min(8, 64 // source_bytes))

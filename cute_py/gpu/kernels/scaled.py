@@ -318,7 +318,7 @@ template <class O> __device__ __forceinline__ void store_word(const Scaled& p, c
 #pragma unroll
   for (u32 i = 0; i < 4; ++i)
     if (w.row >= p.m || w.column + i * O::BC >= p.k) w.word = (w.word & ~(255u << 8 * i)) | o.fill << 8 * i;
-  *(u32*)(o.scales + O::row(w.row, o.row_step) + O::column(w.column, o.column_step)) = w.word;
+  *(u32*)scale_at<O>(o, w.row, w.column) = w.word;
 }
 // The stored scale of an element of the source.
 __device__ __forceinline__ u32 stored_scale(const Scaled& p, u32 row, u32 column) {
