@@ -1,6 +1,7 @@
 """Permutations with extents that are rarely powers of two, beside memcpys of as many bytes, on a GPU.
 
     PYTHONPATH=. python3 -m benchmarks.permutations 19940417 61 71
+    PYTHONPATH=. python3 -m benchmarks.permutations --tune 19940417     with the fastest of several tiles
 
 Each seed draws 60 permutations of rank 2 to 7, of 64, 256 or 512 MiB, with elements of 1 to 16 bytes. A time is the
 median of several rounds of two launches, with two pairs of buffers; the memcpy of as many bytes is timed in the same
@@ -18,6 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from benchmarks.relayout import Bench
 from cute_py.copies.prepared import prepare_copy
+from cute_py.copies.tune import tuned_copy
 
 COUNT, ROUNDS, LOW = 60, 7, 60.0
 """Permutations of a seed; rounds of a time; percent of a memcpy's speed below which a permutation is listed."""
@@ -58,7 +60,7 @@ def permutations(seed: int, count: int = COUNT) -> list[Permutation]:
     return found
 
 
-def percent(bench: Bench, one: Permutation) -> float:
+def percent(bench: Bench, one: Permutation, tune: bool = False) -> float:
     """Percent of the speed of a memcpy of as many bytes. Raises AssertionError if a byte is wrong."""
     torch: Any = bench.torch
     count, size = math.prod(one.shape), math.prod(one.shape) * one.width
@@ -66,7 +68,8 @@ def percent(bench: Bench, one: Permutation) -> float:
     flat = bench.pool.view(torch.uint8)[:size]
     x = flat.view(kind)[:count].view(one.shape).permute(one.axes)
     outs = [torch.empty(size, device="cuda", dtype=torch.uint8) for _ in range(2)]
-    prepared = [prepare_copy(x, out.view(kind).view(x.shape), device=bench.device) for out in outs]
+    prepare = tuned_copy if tune else prepare_copy
+    prepared = [prepare(x, out.view(kind).view(x.shape), device=bench.device) for out in outs]
     ours = bench.time([copy.launch for copy in prepared], ROUNDS)
     want = x.contiguous().view(-1).view(torch.uint8)
     assert torch.equal(outs[0], want) and torch.equal(outs[1], want), f"wrong bytes: {one}"
@@ -81,9 +84,10 @@ def print_row(name: str, found: list[float]) -> None:
 def main() -> None:
     bench, low, by_width = Bench(ROUNDS, rated=False), list[str](), dict[int, list[float]]()
     print("| seed | geometric mean, % | minimum | below 60 |\n|---|---|---|---|")
-    for seed in map(int, sys.argv[1:] or ["19940417"]):
+    tune = "--tune" in sys.argv
+    for seed in [int(word) for word in sys.argv[1:] if word != "--tune"] or [19940417]:
         drawn = permutations(seed)
-        found = [percent(bench, one) for one in drawn]
+        found = [percent(bench, one, tune) for one in drawn]
         low += [f"{value:.1f} {one}" for one, value in zip(drawn, found, strict=True) if value < LOW]
         for one, value in zip(drawn, found, strict=True):
             by_width.setdefault(one.width, []).append(value)

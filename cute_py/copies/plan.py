@@ -45,7 +45,7 @@ from cute_py.copies.thread_kernels import (
     runs_launch,
     tile_launch,
 )
-from cute_py.copies.tile import BlockTile, best_tile, copy_time
+from cute_py.copies.tile import BlockTile, best_tile, candidate_tiles, copy_time
 from cute_py.copies.tile_shape import widths_of
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given
@@ -338,6 +338,21 @@ def _planned(pairing: Pairing, source_alignment: int, destination_alignment: int
     return made(
         "tile", 1, tile.shape.vectors, "the source and the destination are contiguous along different modes", tile
     )
+
+
+def with_other_tiles(plan: CopyPlan, alignment: tuple[int, int], count: int) -> tuple[CopyPlan, ...]:
+    """Return a plan whose kernel is 'tile', and then plans of the same copy with other tiles, `count` in all.
+
+    alignment: the alignment of the addresses of (source, destination) in bytes, as in `plan_pairing`.
+    """
+    refinement, element = plan.refinement, max(plan.bits // 8, 1)
+    if plan.threads_tile is None or refinement is None:
+        return (plan,)
+    limits = _limits(refinement, element, (min(alignment[0], WIDEST), min(alignment[1], WIDEST)))
+    tiles = candidate_tiles(refinement, element, limits, count)
+    arguments = plan.source, plan.destination, plan.dtype, refinement, plan.kernel, plan.launches
+    found = [_costed(*arguments, tile.shape.vectors, plan.why, tile, plan.bits) for tile in tiles]
+    return tuple([replace(one, nibbles=plan.nibbles, bits=plan.bits) for one in found])
 
 
 def _limits(refinement: Refinement, element: int, alignment: tuple[int, int]) -> tuple[int, int]:

@@ -21,7 +21,7 @@ from cute_py.argument_checks import expect
 from cute_py.copies.boxes import CROSSOVER, Tuning, hint_arguments
 from cute_py.copies.modes import NIBBLES
 from cute_py.copies.operands import Operand, OperandSide, paired, side
-from cute_py.copies.plan import box_launches, plan_pairing, thread_launches
+from cute_py.copies.plan import CopyPlan, box_launches, plan_pairing, thread_launches
 from cute_py.copies.prepared_copy import Kept, PreparedCopy, Work, addresses, box_work, thread_work
 from cute_py.copies.scaled.host import computes, refuse_layout_options
 from cute_py.dtypes import DTypeLike
@@ -118,15 +118,16 @@ def prepare_between(
     hints: bool = False,
     nibbles: tuple[str, str] = NIBBLES,
     overlaps: bool = False,
+    plan: CopyPlan | None = None,
 ) -> PreparedCopy:
     """Plan, compile and load a copy on a device that reaches both sides.
 
     Args:
         tuning: the tiling of kernels with tensor maps. If it is given and the copy is affine, these kernels are used.
         multiprocessors: the number of multiprocessors that the kernels may use; 0 for all. hints, nibbles: as in
-            `prepare_copy`. overlaps: as in `PreparedCopy`.
+            `prepare_copy`. overlaps: as in `PreparedCopy`. plan: a plan of this copy, instead of the usual one.
     """
-    plan = plan_pairing(paired(a, b, nibbles), (a.alignment, b.alignment))
+    plan = plan or plan_pairing(paired(a, b, nibbles), (a.alignment, b.alignment))
     kept: Kept = (a.view, b.view)
     refinement = plan.refinement
     if refinement is None:

@@ -132,12 +132,13 @@ def _class(tile: BlockTile, combination: int, places: tuple[int, int, int]) -> b
 
 
 def _grouping(tile: BlockTile, live: Sequence[int]) -> tuple[int, int] | None:
-    """Return (tiles between neighbours, neighbours) along the mode that cuts the source's rows, if tiles are grouped
-    along it. In this case neighbours share sectors, but do not run at the same time, because many tiles are between
-    them."""
+    """Return (tiles between neighbours, neighbours) along the mode that continues the source's rows, if tiles are
+    grouped along it. In this case neighbours share sectors, but do not run at the same time, because many tiles are
+    between them."""
     shape = tile.shape
-    cut = shape.orders[0][shape.runs[0] - 1] if shape.runs[0] else -1
-    if not shape.shifts[0] or cut not in live:
+    run = math.prod([shape.extents[m] for m in shape.orders[0][: shape.runs[0]]])
+    cut = next((i for i in live if shape.modes[i].source * shape.extents[i] == run), -1)
+    if not shape.shifts[0] or cut < 0:
         return None
     before = math.prod([shape.counts[i] for i in live[: live.index(cut)]])
     return (before, shape.counts[cut]) if APART <= before < 2**31 // GROUP else None  # `magic` divides by up to 2**31

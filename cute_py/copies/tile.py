@@ -7,6 +7,7 @@ offsets.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from cute_py.copies.tile_shape import FILLED, STREAMED, TOGETHER, Places, TileSh
 from cute_py.gpu.kernels.relayout import ASYNCHRONOUS, MAX_THREADS, WORD
 from cute_py.layout.swizzle import Swizzle
 from cute_py.targets import (
+    BANK_BYTES,
     LINE_BYTES,
     RESERVED_SHARED_BYTES,
     SECTOR_BYTES,
@@ -256,9 +258,11 @@ def placings(shape: TileShape, grain: int) -> Iterator[tuple[TileShape, Iterable
 def _placed(shape: TileShape) -> Iterator[BlockTile]:
     """Yield tiles of a shape: with a swizzle, or with several row pitches."""
     element, extents, order, run = shape.element, shape.extents, shape.orders[0], shape.runs[0]
-    if all(t & (t - 1) == 0 for t in extents) and not any(shape.shifts):
+    odd = tuple([m for m in order if extents[m] & (extents[m] - 1)])
+    if odd in ((), order[-1:]) and not any(shape.shifts):
         yield _with_swizzle(shape)
-        return
+        if not odd:
+            return
     if shape.shifts[0]:
         yield _with_rows(shape, 0, congruent=LINE_BYTES)
         for pad in (0, SECTOR_BYTES, 2 * SECTOR_BYTES):
@@ -267,9 +271,9 @@ def _placed(shape: TileShape) -> Iterator[BlockTile]:
     for pad in sorted(pads):
         yield _with_rows(shape, pad)
     first, cut = shape.orders[1][0], run > 1 and extents[order[0]] * element % shape.vectors[0] == 0
-    whole = shape.shifts[1] or extents[first] * element % shape.vectors[1] == 0
     short = replace(shape, runs=(1, shape.runs[1])) if cut else shape
-    if whole and shape.vectors[1] > element and first in order[1 if cut else run :]:
+    skewed = element < BANK_BYTES or shape.shifts[1] or extents[first] * element % shape.vectors[1] == 0
+    if skewed and shape.vectors[1] > element and first in order[1 if cut else run :]:
         apart = short if first in order[:run] else shape
         for skew in sorted({WORD} if any(shape.shifts) else {max(element, 4), max(element, 16)}):
             yield _with_rows(apart, 0, skew)
@@ -279,7 +283,7 @@ def _placed(shape: TileShape) -> Iterator[BlockTile]:
 
 
 def _with_swizzle(shape: TileShape) -> BlockTile:
-    """Return the tile in the source's order with the best swizzle; extents are powers of two."""
+    """Return the tile in the source's order with the best swizzle; all extents but the last are powers of two."""
     pitches, step = [0] * len(shape.modes), shape.element
     for m in shape.orders[0]:
         pitches[m] = step
@@ -491,16 +495,40 @@ def best_tile(refinement: Refinement, element: int, limits: tuple[int, int]) -> 
     return None
 
 
+def candidate_tiles(refinement: Refinement, element: int, limits: tuple[int, int], count: int) -> tuple[BlockTile, ...]:
+    """Return the tile of `best_tile`, and then the cheapest ones of all extents and vectors, `count` in all; () if the
+    copy has no tile.
+
+    Measured on NVIDIA H200 (593 copies): the fastest of 3 takes 0.98 of the time of the first one, and the fastest of 8
+    takes 0.975; for the slowest 5 % of the copies, 0.8.
+    """
+    chosen = best_tile(refinement, element, limits)
+    if chosen is None:
+        return ()
+    found = {chosen: 0.0}
+    for others in (False, True):
+        for whole, grain in tile_shapes(refinement, element, limits, LEAST[0], others=others):
+            for shape, tiles in placings(whole, grain):
+                for tile in itertools.chain(tiles, _together(shape)):
+                    if tile.shape.fits and tile.shared_bytes <= MAX_SHARED:
+                        found.setdefault(tile, copy_time(tile))
+    return tuple(sorted(found, key=found.__getitem__)[:count])
+
+
+def _together(shape: TileShape) -> Iterator[BlockTile]:
+    """Yield tiles of these extents that write `TOGETHER` rows; none if that has no advantage."""
+    several = replace(shape, vectors=(shape.vectors[0], WORD), together=TOGETHER)
+    if several.has_rows_apart:
+        yield from _placed(several)
+
+
 def _with_rows_together(tile: BlockTile) -> BlockTile:
     """Return the tile, or the cheapest one of these extents that writes `TOGETHER` rows, if that one costs less.
 
     If threads compute the offsets of rows, the other tile must gain as much as one with other extents. (Without this
     condition, 30 of 156 copies change, and take up to 1.3 times as long.)
     """
-    shape = replace(tile.shape, vectors=(tile.shape.vectors[0], WORD), together=TOGETHER)
-    if not shape.has_rows_apart:
-        return tile
-    found = [one for one in _placed(shape) if one.shape.fits and one.shared_bytes <= MAX_SHARED]
+    found = [one for one in _together(tile.shape) if one.shape.fits and one.shared_bytes <= MAX_SHARED]
     best = min(found, key=copy_time, default=tile)
     return best if copy_time(best) < copy_time(tile) * (GAIN if tile.affine else 1) else tile
 

@@ -277,6 +277,20 @@ class TileShape:
         apart = inner in self.orders[1][self.runs[1] :] and self.extents[inner] * self.element >= WORD
         return wide and apart and self.runs[0] > 0
 
+    @property
+    def columns_in_run(self) -> int:
+        """The number of modes of a destination run before the source's first mode, if that mode is in the run and
+        another one is before it; else 0."""
+        inner = self.orders[0][0]
+        run = self.orders[1][: self.runs[1]]
+        return run.index(inner) if inner in run and self.runs[0] and not any(self.shifts) else 0
+
+    def with_columns_apart(self) -> TileShape:
+        """Return the shape with a destination row for each column of the source, instead of longer rows."""
+        run = math.prod([self.extents[m] for m in self.orders[1][: self.columns_in_run]]) * self.element
+        width = next(w for w in widths_of(self.element) if w <= self.vectors[1] and run % w == 0)
+        return replace(self, runs=(self.runs[0], self.columns_in_run), vectors=(self.vectors[0], width))
+
     def row_modes(self, side: int) -> list[int]:
         """Return the modes that the rows of a side count. If rows are written together, the source's first mode is
         the first."""
@@ -566,6 +580,8 @@ def _shapes(
                 continue
             shape = replace(shape, extents=tuple(own if i == at else t for i, t in enumerate(extents)))
         yield shape, grain
+        if shape.columns_in_run:
+            yield shape.with_columns_apart(), grain
 
 
 def _lending(size: int, extent: int, halo: int) -> int:

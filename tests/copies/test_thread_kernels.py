@@ -15,7 +15,7 @@ from cute_py.copies import plan as plan_module
 from cute_py.copies import tile as tile_module
 from cute_py.copies import tile_shape as tile_shape_module
 from cute_py.copies.modes import refine
-from cute_py.copies.plan import CopyPlan, _limits, _planned, box_launches, thread_launches
+from cute_py.copies.plan import CopyPlan, _limits, _planned, box_launches, thread_launches, with_other_tiles
 from cute_py.copies.tile import best_tile, copy_cost, least_cost, placings
 from cute_py.errors import MissingPackageError
 from cute_py.gpu.kernels.edges import copy_edges
@@ -74,8 +74,13 @@ def by_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 def carried_out(pair: Pair) -> CopyPlan:
     """Plan a pair and let the interpreter copy it."""
     plan = cute.plan_copy(pair.source, pair.destination, DTYPES[pair.element], alignment=pair.alignment())
-    if plan.kernel in ("boxes", "none"):
-        return plan
+    if plan.kernel not in ("boxes", "none"):
+        copy_as_planned(plan, pair)
+    return plan
+
+
+def copy_as_planned(plan: CopyPlan, pair: Pair) -> None:
+    """Let the interpreter copy a pair, and compare every byte."""
     first, second = pair.offsets()
     bytes_of = [(int(o.min()), int(o.max()) + pair.element) for o in (first, second)]
     content = np.random.default_rng(1).integers(0, 256, bytes_of[0][1] - bytes_of[0][0], dtype=np.uint8)
@@ -89,7 +94,6 @@ def carried_out(pair: Pair) -> CopyPlan:
     before[(second - bytes_of[1][0])[:, None] + inside] = content[(first - bytes_of[0][0])[:, None] + inside]
     assert np.array_equal(destination.content, before), plan
     assert destination.written.max(initial=0) <= 1
-    return plan
 
 
 @pytest.mark.parametrize("begin", one_in(2, range(0, 160, 20)))
@@ -205,6 +209,44 @@ def test_blocks_of_columns_and_skewed_rows_arrive(shape: tuple[int, int], elemen
     plan = carried_out(permuted(shape, (1, 0), element))
     assert plan.kernel == "tile"
     assert int(str(thread_launches(plan)[0].kernel.facts[fact])) > 1
+
+
+@pytest.mark.parametrize(
+    ("shape", "element", "columns", "swizzled", "skew"),
+    [
+        ((4, 592, 8), 1, 4, True, False),
+        ((3, 296, 16), 1, 1, True, False),
+        ((3, 75, 256), 2, 1, True, False),
+        ((2, 119, 512), 1, 1, False, True),
+        ((3, 333, 48), 1, 1, False, True),
+        ((4, 100, 8), 2, 4, False, False),
+    ],
+)
+@pytest.mark.usefixtures("pitched", "large", "by_threads")
+def test_transposed_blocks_that_are_contiguous_on_both_sides_arrive(
+    shape: tuple[int, ...], element: int, columns: int, swizzled: bool, skew: bool
+) -> None:
+    """Blocks of an odd number of rows: their columns are transposed in registers, or their places have a swizzle or a
+    skew."""
+    tile = carried_out(permuted(shape, (0, 2, 1), element)).threads_tile
+    assert tile is not None
+    assert (tile.shape.columns, tile.swizzle.bits > 0, tile.skew > 0) == (columns, swizzled, skew)
+
+
+@pytest.mark.parametrize("seed", one_in(4, range(40)))
+@pytest.mark.usefixtures("pitched", "large", "by_threads")
+def test_each_tile_of_a_search_copies_the_same(seed: int) -> None:
+    dice = random.Random(seed)
+    element, rank = dice.choice((1, 1, 2, 2, 4, 8)), dice.randint(2, 5)
+    shape = tuple(dice.randint(2, (0, 0, 300, 60, 24, 12)[rank]) for _ in range(rank))
+    shifts = (0, 0) if dice.random() < 0.5 else (dice.randrange(0, 16, element), dice.randrange(0, 16, element))
+    pair = permuted(shape, tuple(dice.sample(range(rank), rank)), element, shifts)
+    plan = cute.plan_copy(pair.source, pair.destination, DTYPES[element], alignment=pair.alignment())
+    plans = with_other_tiles(plan, pair.alignment(), 6)
+    assert plans[0] == plan
+    assert len(plans) == len({one.threads_tile for one in plans})
+    for one in plans if plan.kernel == "tile" else ():
+        copy_as_planned(one, pair)
 
 
 @pytest.mark.usefixtures("pitched", "large", "by_threads")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -128,7 +129,7 @@ def test_a_ring_is_measured_in_tiles(device: Device) -> None:
 def test_only_copies_with_a_choice_are_searched(
     device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A copy between places of different alignment has one kernel. Geometries are told apart."""
+    """A copy of rows between places of different alignment has one kernel. Geometries are told apart."""
     monkeypatch.setenv("CUTE_PY_CACHE_DIR", str(tmp_path))
     with DeviceBuffer(device, 2**21) as a, DeviceBuffer(device, 2**21) as b:
         views = [
@@ -137,7 +138,7 @@ def test_only_copies_with_a_choice_are_searched(
         ]
         realigned, *aligned = (prepare_copy(*pair, device=device, tuning=Tuning()) for pair in views)
         assert realigned.plans[0].form not in ("once", "ring")
-        keys = {geometry_key(one, views[1][0], False) for one in aligned}
+        keys = {geometry_key(one, *views[1], False) for one in aligned}
         assert len(keys) == 2
 
         def measured(*arguments: object) -> list[float]:
@@ -183,6 +184,37 @@ def test_a_search_is_done_once(device: Device, tmp_path: Path, monkeypatch: pyte
         assert np.array_equal(got, np.frombuffer(bytes(a.read()), np.uint16).reshape(512, 2048)[:, :1024])
         assert len(list((tmp_path / "entries").glob("*/*"))) == kept, "found, and not searched and compiled again"
     assert len(candidate_tunings(True)) > 3
+
+
+def test_a_search_among_tiles_keeps_the_fastest(
+    device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every tile of the search copies the array; the one that took the shortest time is found again."""
+    monkeypatch.setenv("CUTE_PY_CACHE_DIR", str(tmp_path))
+    shape, size = (301, 75, 130), 301 * 75 * 130
+    content = np.frombuffer(fresh(size), np.uint8).reshape(shape)
+    with DeviceBuffer(device, size) as a, DeviceBuffer(device, size) as b:
+        a.write(content.tobytes())
+        source = ArrayView(a.address, (130, 75, 301), (1, 130, 9750), as_dtype("uint8"), device.ordinal)
+        destination = ArrayView(b.address, (130, 75, 301), row_major((130, 75, 301)), as_dtype("uint8"), device.ordinal)
+        times = []
+
+        def measured(device: Device, works: list[Callable[[], object]], *arguments: int) -> list[float]:
+            for work in works:
+                b.fill(0xA5)
+                work()
+                got = np.frombuffer(bytes(b.read()), np.uint8).reshape(130, 75, 301)
+                assert np.array_equal(got, content.transpose(2, 1, 0))
+            times[:] = [float(len(works) - i) for i in range(len(works))]
+            return times
+
+        monkeypatch.setattr(tune, "median_times", measured)
+        found = tuned_copy(source, destination, device=device)
+        assert len(times) == tune.TILES and found.plan is not None
+        assert found.plan != prepare_copy(source, destination, device=device).plan, "the last one was the fastest"
+        times.clear()
+        assert tuned_copy(source, destination, device=device).plan == found.plan
+        assert not times
 
 
 def swizzled_row() -> Job:
