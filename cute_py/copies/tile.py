@@ -259,7 +259,7 @@ def _placed(shape: TileShape) -> Iterator[BlockTile]:
     """Yield tiles of a shape: with a swizzle, or with several row pitches."""
     element, extents, order, run = shape.element, shape.extents, shape.orders[0], shape.runs[0]
     odd = tuple([m for m in order if extents[m] & (extents[m] - 1)])
-    if odd in ((), order[-1:]) and not any(shape.shifts):
+    if (not odd or (odd == order[-1:] and element <= BANK_BYTES)) and not any(shape.shifts):
         yield _with_swizzle(shape)
         if not odd:
             return
@@ -272,7 +272,8 @@ def _placed(shape: TileShape) -> Iterator[BlockTile]:
         yield _with_rows(shape, pad)
     first, cut = shape.orders[1][0], run > 1 and extents[order[0]] * element % shape.vectors[0] == 0
     short = replace(shape, runs=(1, shape.runs[1])) if cut else shape
-    skewed = element < BANK_BYTES or shape.shifts[1] or extents[first] * element % shape.vectors[1] == 0
+    whole = shape.shifts[1] or extents[first] * element % shape.vectors[1] == 0
+    skewed = whole or (element == 1 and not shape.shifts[0])
     if skewed and shape.vectors[1] > element and first in order[1 if cut else run :]:
         apart = short if first in order[:run] else shape
         for skew in sorted({WORD} if any(shape.shifts) else {max(element, 4), max(element, 16)}):
