@@ -23,10 +23,19 @@ from cute_py.argument_checks import expect, expect_choice, expect_items
 from cute_py.atomic_write import write_whole
 from cute_py.checkpoints.configuration import converted_configuration
 from cute_py.checkpoints.journal import PartFile, completed_records, sync_folder
-from cute_py.checkpoints.pieces import Source, copied, dequantise, expect_on_device, quantise, reorder, shapes_of
+from cute_py.checkpoints.pieces import (
+    Source,
+    Written,
+    copied,
+    dequantise,
+    expect_on_device,
+    quantise,
+    reorder,
+    shapes_of,
+)
 from cute_py.checkpoints.source import INDEX_SUFFIX, Checkpoint, open_checkpoint
 from cute_py.copies.scaled.host import SAME_BYTES, same_bytes
-from cute_py.diagnostics import refuse
+from cute_py.diagnostics import Scope, refuse
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import FileFormatError, InvalidValueError, counted, given, system_reason
 from cute_py.formats.format import Format, parse_format
@@ -49,7 +58,9 @@ class ConvertedTensor:
 
     Attributes:
         name: the name of the weight or tensor. work: 'quantise', 'requantise', 'reorder', 'dequantise' or 'copy'.
-        why: the reason why a tensor is copied. file: the new file. checksums: SHA-256 of each new tensor.
+        why: the reason why a tensor is copied. file: the new file. checksums: SHA-256 of each new tensor. nan: the
+            statement that some of the new scales, elements or values are NaN; "" if none is, or if the tensor is
+            copied.
     """
 
     name: str
@@ -57,10 +68,12 @@ class ConvertedTensor:
     why: str
     file: Path
     checksums: Mapping[str, str]
+    nan: str = ""
 
     def __str__(self) -> str:
         reason = f" ({self.why})" if self.why else ""
-        return f"{self.work:10} {self.name}{reason}"
+        warning = f"  warning: {self.nan}" if self.nan else ""
+        return f"{self.work:10} {self.name}{reason}{warning}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +83,13 @@ class ConversionReport:
     tensors: tuple[ConvertedTensor, ...]
     files: tuple[Path, ...]
     resumed: int
+
+    @property
+    def scope(self) -> Scope:
+        """What was checked."""
+        works = {one.work for one in self.tensors}
+        judged = ("names", "types", "shapes", *(["NaN in the results"] if works - {"copy"} else []))
+        return Scope(judged, ("the contents of copied tensors",) if "copy" in works else ())
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.tensors))
@@ -169,7 +189,10 @@ def convert(
     for file, goal in goals.items():
         done, taken = _file(goal, jobs[file], works[file], checkpoint, file, options, report)
         resumed += taken
-        rows += [ConvertedTensor(one.source.name, one.work, one.why, goal, done[_key(one)]) for one in works[file]]
+        for one in works[file]:
+            record = done[_key(one)]
+            sums, nan = record["sums"], record.get("nan", "")
+            rows.append(ConvertedTensor(one.source.name, one.work, one.why, goal, sums, nan))
         weight_map.update({name: goal.name for one in works[file] for name in one.outputs})
     _finish(checkpoint, folder, weight_map, works, rows, options)
     for goal in goals.values():
@@ -342,12 +365,12 @@ def _file(
     file: Path,
     options: _Options,
     report: Progress,
-) -> tuple[dict[str, dict[str, str]], int]:
-    """Write a file; returns the checksums of each work, and how many an earlier run had done."""
+) -> tuple[Mapping[str, Mapping[str, Any]], int]:
+    """Write a file; returns the record of each work in the journal, and how many an earlier run had done."""
     before = completed_records(goal, job)
     if before is not None:
         report.add(sum(work.source.nbytes for work in works))
-        return {key: record["sums"] for key, record in before.items()}, len(before)
+        return before, len(before)
     tensors = _ordered(works)
     plain = {key: text for key, text in checkpoint.files[file].metadata.items() if not _of_formats(key, text)}
     header = header_bytes(tensors, _metadata(plain, works, options, {}))
@@ -359,28 +382,28 @@ def _file(
         with PartFile(goal, job, header, places) as made:
             for work in works:
                 if _key(work) not in made.done:
-                    bits = _run(work, options, made)
-                    made.finish(_key(work), bits=bits)
+                    written = _run(work, options, made)
+                    made.finish(_key(work), bits=written.bits, nan=written.nan)
                 report.add(work.source.nbytes)
             bits_of = {work.source.name: made.done[_key(work)].get("bits") for work in works}
             made.complete(header_bytes(tensors, _metadata(plain, works, options, bits_of)))
     except OSError as error:
         raise FileFormatError(f"{goal}: can't be written: {system_reason(error)}") from None
-    return {key: record["sums"] for key, record in made.done.items()}, made.resumed
+    return made.done, made.resumed
 
 
-def _run(work: _Work, options: _Options, made: PartFile) -> int | None:
+def _run(work: _Work, options: _Options, made: PartFile) -> Written:
     source, form = work.source, options.to
     if work.work == "copy":
         copied(source.tensors["data"], source.name, made.write)
     elif isinstance(form, DType):
-        dequantise(source, form, source.name, made.write, options.device)
+        return dequantise(source, form, source.name, made.write, options.device)
     elif options.row is not None:
         names = options.row.names(source.name)
         if work.work == "reorder":
             return reorder(source, form, options.row, names, made.write)
         return quantise(source, form, options.row, names, made.write, options.device)
-    return None
+    return Written()
 
 
 def _of_formats(key: str, text: str) -> bool:

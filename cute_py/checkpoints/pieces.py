@@ -15,8 +15,9 @@ from cute_py.copies.scaled.operands import expect_device_format
 from cute_py.copies.scaled.prepared import copy_by_device
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidValueError
+from cute_py.formats.buffers import are_nan
 from cute_py.formats.format import Format
-from cute_py.formats.numbers import codes
+from cute_py.formats.numbers import codes, number
 from cute_py.formats.scale_rules import tensor_scale
 from cute_py.formats.scaled_tensor import (
     ScaledTensor,
@@ -79,6 +80,15 @@ class Source:
         *lead, rows, columns = data.shape if self.weight is None else stored_shape(self.weight.format, self.shape)
         flat = replace(data, shape=(math.prod(lead) * rows, columns)).rows(plane * rows + first, count).mapped()
         return flat.reshape(count, columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written for a weight: the bits of its tensor scale, and the statement that some of its numbers are NaN;
+    "" if none is, or if the numbers were not judged."""
+
+    bits: int | None = None
+    nan: str = ""
 
 
 Rows = Callable[[int, int, int], NDArray[Any]]
@@ -202,8 +212,8 @@ def quantise(
     names: Mapping[str, str],
     write: Write,
     device: str = "host",
-) -> int | None:
-    """Write a weight in a format, and return the bits of its tensor scale."""
+) -> Written:
+    """Write a weight in a format."""
     rows, weight = rows_of(source, device=device), source.weight
     height = math.lcm(form.block[0] or 1, 1 if weight is None else weight.format.block[0] or 1)
     largest = 0.0
@@ -215,17 +225,32 @@ def quantise(
         made = quantized(np.stack(whole).reshape(source.shape), form, largest=largest)
         write(names["data"], stored_data(made.data, form))
         write(names["scales"], stored_scale_array(made.scales, row, form, source.shape))
-        return _write_total(made.tensor_scale, row, names, write)
-    plain, grids = form.with_(scales="linear"), []
+        nan = _nan_weight(int(np.isnan(made.scale_grid()).sum()), _count_nan(form, made.data))
+        return Written(_write_total(made.tensor_scale, row, names, write), nan)
+    plain, grids, wrong = form.with_(scales="linear"), [], 0
     for plane, first, count in _walk(source, height):
         made = _quantised(np.ascontiguousarray(rows(plane, first, count)), plain, largest, device)
         write(names["data"], stored_data(made.data, form))
+        wrong += _count_nan(form, made.data)
         grids.append(made.scales)
     grid = np.concatenate(grids).reshape(*source.shape[:-2], *_blocks(form, source.shape))
     scales = scatter_scales(grid, form, source.shape)
     write(names["scales"], stored_scale_array(scales, row, form, source.shape))
     total = tensor_scale(largest, form.like)[0] if form.tensor_scale else None
-    return _write_total(total, row, names, write)
+    nan = _nan_weight(int(number(form.scale).is_nan(codes(grid)).sum()), wrong)
+    return Written(_write_total(total, row, names, write), nan)
+
+
+def _count_nan(form: Format, data: NDArray[Any]) -> int:
+    """The number of NaN among stored elements of a format."""
+    return int(form.number.is_nan(codes(data)).sum()) if form.number.nan is not None else 0
+
+
+def _nan_weight(scales: int, elements: int) -> str:
+    """The statement that some scales are NaN, otherwise that some elements are."""
+    if scales:
+        return are_nan(scales, "scale")
+    return are_nan(elements, "element") if elements else ""
 
 
 def _write_total(total: Any, row: Convention, names: Mapping[str, str], write: Write) -> int | None:
@@ -235,21 +260,34 @@ def _write_total(total: Any, row: Convention, names: Mapping[str, str], write: W
     return int(np.float32(total).view(np.uint32))
 
 
-def reorder(source: Source, form: Format, row: Convention, names: Mapping[str, str], write: Write) -> int | None:
+def reorder(source: Source, form: Format, row: Convention, names: Mapping[str, str], write: Write) -> Written:
     """Write a quantised weight with other names and another order of its scales; its elements do not change."""
+    nan = ""
     if source.weight is not None:
-        copied(source.tensors["data"], names["data"], write)
-        scales = scatter_scales(codes(_grid_of(source, source.weight)), form, source.shape)
+        wrong = 0
+
+        def judged(name: str, values: NDArray[Any]) -> None:
+            nonlocal wrong
+            wrong += _count_nan(form, values)
+            write(name, values)
+
+        copied(source.tensors["data"], names["data"], judged)
+        grid = codes(_grid_of(source, source.weight))
+        scales = scatter_scales(grid, form, source.shape)
         write(names["scales"], stored_scale_array(scales, row, form, source.shape))
-    return _write_total(total_of(source), row, names, write)
+        nan = _nan_weight(int(number(form.scale).is_nan(grid).sum()), wrong)
+    return Written(_write_total(total_of(source), row, names, write), nan)
 
 
-def dequantise(source: Source, dtype: DType, name: str, write: Write, device: str = "host") -> None:
+def dequantise(source: Source, dtype: DType, name: str, write: Write, device: str = "host") -> Written:
     """Dequantise a weight, round each value once to a type, and write the values under a name."""
-    rows = rows_of(source, dtype, device)
+    rows, kind, wrong = rows_of(source, dtype, device), number(dtype), 0
     height = 1 if source.weight is None else source.weight.format.block[0] or 1
     for plane, first, count in _walk(source, height):
-        write(name, rows(plane, first, count))
+        values = rows(plane, first, count)
+        wrong += int(kind.is_nan(codes(values)).sum())
+        write(name, values)
+    return Written(nan=are_nan(wrong, "value") if wrong else "")
 
 
 def copied(tensor: StoredTensor, name: str, write: Write) -> None:

@@ -21,7 +21,7 @@ from cute_py.argument_checks import expect, expect_integers
 from cute_py.diagnostics import Diagnostic, Findings, Scope
 from cute_py.errors import InvalidValueError, counted, given
 from cute_py.formats.format import Format
-from cute_py.formats.numbers import codes, expect_array, to_float32
+from cute_py.formats.numbers import codes, expect_array, number, to_float32
 from cute_py.formats.packing import unpack_elements
 from cute_py.formats.scaled_tensor import (
     ScaledTensor,
@@ -230,12 +230,13 @@ def _check_alignment(
     return found
 
 
-def _nan_codes(form: Format, raw: NDArray[Any]) -> NDArray[np.bool_]:
-    if form.scale == "ue8m0":
-        return np.asarray(raw == 0xFF)
-    if form.scale == "ue4m3":
-        return np.asarray((raw & 0x7F) == 0x7F)
-    return np.isnan(raw.view(np.float32))
+def are_nan(count: int, what: str) -> str:
+    """The statement that some scales or elements are NaN.
+
+    >>> are_nan(1, "scale"), are_nan(3, "element")
+    ('1 scale is NaN', '3 elements are NaN')
+    """
+    return f"{counted(count, what)} {'is' if count == 1 else 'are'} NaN"
 
 
 def _check_scales(whole: ScaledTensor) -> list[Diagnostic]:
@@ -245,11 +246,9 @@ def _check_scales(whole: ScaledTensor) -> list[Diagnostic]:
     places = scale_indices(form, shape)
     used[places] = True
     found = []
-    nan = _nan_codes(form, raw)
+    nan = number(form.scale).is_nan(raw)
     if (nan & used).any():
-        count = int((nan & used).sum())
-        are = "is" if count == 1 else "are"
-        text = f"{counted(count, 'scale')} {are} NaN; the first belongs to {_first(nan[places])}"
+        text = f"{are_nan(int((nan & used).sum()), 'scale')}; the first belongs to {_first(nan[places])}"
         found.append(Diagnostic("nan_scale", text=text, severity="warning", facts={"scales in use": int(used.sum())}))
     if (nan & ~used).any():
         first = int(np.flatnonzero(nan & ~used)[0])
@@ -313,16 +312,10 @@ def _check_zero_scales(whole: ScaledTensor) -> list[Diagnostic]:
 
 def _check_elements(whole: ScaledTensor) -> list[Diagnostic]:
     """Find NaN elements, including those in the padding."""
-    kind = whole.format.number
-    if kind.nan is None:
-        return []
-    finite = kind.infinite if kind.infinite is not None else kind.nan - 1
-    nan = (codes(whole.data) & kind.nan) > finite
+    nan = whole.format.number.is_nan(codes(whole.data))
     if not nan.any():
         return []
-    count, at = int(nan.sum()), tuple(int(i) for i in np.argwhere(nan)[0])
-    are = "is" if count == 1 else "are"
-    text = f"{counted(count, 'element')} {are} NaN, first at {at}"
+    text = f"{are_nan(int(nan.sum()), 'element')}, first at {tuple(int(i) for i in np.argwhere(nan)[0])}"
     return [Diagnostic("nan_element", text=text, severity="warning")]
 
 

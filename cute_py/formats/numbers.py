@@ -83,6 +83,20 @@ class Number:
         """The bias of the exponent field."""
         return 127 if self.name == "ue8m0" else (1 << (self.exponent - 1)) - 1
 
+    def is_nan(self, bits: Codes) -> NDArray[np.bool_]:
+        """Return which codes are NaN.
+
+        >>> import numpy
+        >>> number("e4m3").is_nan(numpy.uint8([0x7E, 0x7F, 0xFF])).tolist()
+        [False, True, True]
+        """
+        if self.nan is None:
+            return np.zeros(bits.shape, bool)
+        if self.infinite is None:
+            return np.asarray((bits & bits.dtype.type(self.nan)) == self.nan)
+        magnitude = (1 << self.bits - 1) - 1
+        return np.asarray((bits & bits.dtype.type(magnitude)) > self.infinite)
+
     @property
     def max_power(self) -> int:
         """The exponent of the largest power of two that the type represents.

@@ -142,6 +142,43 @@ def test_several_files_keep_their_names_and_get_an_index(tmp_path: Path) -> None
     assert describe_checkpoint(tmp_path / "out").errors == ()
 
 
+@pytest.mark.parametrize(
+    ("to", "convention", "nan"),
+    [
+        ("nvfp4()", "cute", "2 scales are NaN"),
+        ("mxfp8(scales='linear')", "torchao", "2 scales are NaN"),
+        ("mxfp8(transposed=True, axis=0)", "cute", "2 scales are NaN"),
+        ("fp8('row')", "compressed-tensors", "1 scale is NaN"),
+        ("fp8('column')", "cute", "2 scales are NaN"),
+    ],
+)
+def test_nan_is_reported(to: str, convention: str, nan: str, tmp_path: Path) -> None:
+    """In what is quantised, brought into another order and dequantised; a tensor that is copied is not judged."""
+    x = numbers((64, 128))
+    x[3, 5] = x[3, 100] = np.nan
+    path = save(tmp_path / "a.safetensors", {Q: x, "b": np.float32([np.nan])})
+    made = convert(path, tmp_path / "new", to, convention=convention)
+    assert {one.name: one.nan for one in made.tensors} == {Q: nan, "b": ""}
+    assert made.scope.judged[-1] == "NaN in the results"
+    assert made.scope.not_judged == ("the contents of copied tensors",)
+    again = convert(tmp_path / "new", tmp_path / "again", to, convention=convention)
+    assert [(one.work, one.nan) for one in again.tensors if one.name == Q] == [("reorder", nan)]
+    back = convert(tmp_path / "new", tmp_path / "back", "float16")
+    count = int(np.isnan(load(tmp_path / "back")[Q].astype(np.float32)).sum())
+    assert [one.nan for one in back.tensors if one.name == Q] == [f"{count} values are NaN"]
+
+
+def test_nan_elements_below_finite_scales_are_reported(tmp_path: Path) -> None:
+    x = cute.copy(numbers((64, 128)), formats.mxfp8())
+    data = x.data.view(np.uint8).copy()
+    data[7, 9] = 0x7F
+    path = save(
+        tmp_path / "a.safetensors", {Q: data.view(x.data.dtype), Q + "_scale": np.zeros((64, 4), np.uint8) + 127}
+    )
+    made = convert(path, tmp_path / "new", "mxfp8(scales='linear')", convention="compressed-tensors")
+    assert [(one.work, one.nan) for one in made.tensors] == [("reorder", "1 element is NaN")]
+
+
 def test_patterns_choose(tmp_path: Path) -> None:
     source = save(tmp_path / "m.safetensors", model())
     report = convert(source, tmp_path / "o", "mxfp8", patterns=("*proj.weight", "embed*"), keep=("*down*",))

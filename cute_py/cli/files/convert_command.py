@@ -121,6 +121,7 @@ def _convert(options: argparse.Namespace) -> int:
             "convention": options.convention,
             "files": [str(path) for path in done.files],
             "resumed": done.resumed,
+            "scope": done.scope.to_json(),
             "tensors": [
                 {
                     "name": one.name,
@@ -128,6 +129,7 @@ def _convert(options: argparse.Namespace) -> int:
                     "why": one.why,
                     "file": str(one.file),
                     "checksums": dict(one.checksums),
+                    "nan": one.nan,
                 }
                 for one in done.tensors
             ],
@@ -136,5 +138,5 @@ def _convert(options: argparse.Namespace) -> int:
     kinds = Counter(one.work for one in done.tensors)
     words = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
     again = f"; {counted(done.resumed, 'tensor')} from an earlier run" if done.resumed else ""
-    report(options, data, lambda: f"{done}\n{words}, in {counted(len(done.files), 'file')}{again}")
+    report(options, data, lambda: f"{done}\n{words}, in {counted(len(done.files), 'file')}{again}\n{done.scope}")
     return 0
