@@ -7,9 +7,9 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,8 @@ class DescribedWeight:
     order: str
     certain: bool
     found: tuple[Diagnostic, ...]
+    compared: bool = False
+    """Whether the elements and scales were compared with those of the original checkpoint."""
 
     def __str__(self) -> str:
         weight = self.weight
@@ -105,6 +107,7 @@ def describe_checkpoint(
     checkpoint = open_checkpoint(path)
     original = None if reference is None else open_checkpoint(reference)
     rows = [_described(weight, checkpoint, original) for weight in checkpoint.weights.weights]
+    compared = sum(row.compared for row in rows)
     others = {
         name: f"{checkpoint.tensors[name].dtype.name} {'x'.join(map(str, checkpoint.tensors[name].shape)) or 'scalar'}"
         for name in checkpoint.weights.others
@@ -118,7 +121,11 @@ def describe_checkpoint(
         left[0] += "; the original checkpoint decides for matrices (--reference ORIGINAL)"
     if not judged:
         left.append(f"checksums: no {CHECKSUMS}")
+    if reference is not None and len(rows) > compared:
+        why = "no order reproduces the original's scales, or the weight is not a matrix in blocks of one row"
+        left.append(f"elements beside the original: {counted(len(rows) - compared, 'weight')}; {why}")
     scope = ["names", "types", "shapes", *(["scales", "padding"] if rows else []), *(["checksums"] if judged else [])]
+    scope += [f"elements and scales beside the original: {counted(compared, 'weight')}"] if compared else []
     problems = (*checkpoint.weights.problems, *sums)
     return CheckpointDescription(title, tuple(rows), others, problems, Scope(tuple(scope), tuple(left)))
 
@@ -145,8 +152,8 @@ def _described(weight: StoredWeight, checkpoint: Checkpoint, original: Checkpoin
         if one.rule not in IN_A_FILE
     ]
     found += _check_total(weight, scaled)
-    order, certain, wrong_order = _order(weight, scaled, original)
-    return DescribedWeight(weight, order, certain, (*wrong_order, *found))
+    order = _order(weight, scaled, original)
+    return DescribedWeight(weight, order.text, order.certain, (*order.found, *found), order.compared)
 
 
 def _check_total(weight: StoredWeight, scaled: ScaledTensor) -> list[Diagnostic]:
@@ -163,15 +170,21 @@ def _array(tensor: StoredTensor) -> NDArray[Any]:
     return tensor.mapped().reshape(tensor.shape)
 
 
-def _order(
-    weight: StoredWeight, scaled: ScaledTensor, original: Checkpoint | None
-) -> tuple[str, bool, list[Diagnostic]]:
-    """Return a description of the order of the scales, whether it is certain, and an error if a reference contradicts
-    it."""
+class _Order(NamedTuple):
+    """A description of the order of the scales, whether it is certain, what an original checkpoint contradicts, and
+    whether the elements and scales were compared with it."""
+
+    text: str
+    certain: bool
+    found: tuple[Diagnostic, ...] = ()
+    compared: bool = False
+
+
+def _order(weight: StoredWeight, scaled: ScaledTensor, original: Checkpoint | None) -> _Order:
     form, name = weight.format, str(weight.format.order)
     says = f"{name}, as {weight.convention.name} specifies"
     if form.block == (None, None):
-        return "one scale", True, []
+        return _Order("one scale", True)
     if original is not None and weight.name in original.tensors and len(weight.shape) == 2 and form.axis == -1:
         matched = _matched(weight, scaled, original.tensors[weight.name])
         if matched is not None:
@@ -182,13 +195,11 @@ def _order(
     others = [one for one in fits if not np.array_equal(scale_places(form.with_(scales=one), weight.shape), places)]
     if name not in FITTING or others:
         more = f"; {' and '.join(others)} {'has' if len(others) == 1 else 'have'} the same size" if others else ""
-        return f"{says}{more}", False, []
-    return f"{says}; no other common order has {count} scales", True, []
+        return _Order(f"{says}{more}", False)
+    return _Order(f"{says}; no other common order has {count} scales", True)
 
 
-def _matched(
-    weight: StoredWeight, scaled: ScaledTensor, tensor: StoredTensor
-) -> tuple[str, bool, list[Diagnostic]] | None:
+def _matched(weight: StoredWeight, scaled: ScaledTensor, tensor: StoredTensor) -> _Order | None:
     """Find the order that makes the scales equal to those computed from the original; None if no order matches."""
     form, name = weight.format, str(weight.format.order)
     if tensor.shape != weight.shape or tensor.dtype.name not in FLOATS or form.block[0] != 1:
@@ -196,19 +207,37 @@ def _matched(
     largest = None
     if scaled.tensor_scale is not None:
         largest = float(scaled.tensor_scale) * 448.0 * 6.0
-    grid = quantized(_array(tensor), form.with_(scales="linear"), largest=largest).scales
+    made = quantized(_array(tensor), form.with_(scales="linear"), largest=largest)
+    stored, grid = codes(scaled.scales.reshape(-1)), codes(made.scales)
     orders = (name, *(one for one in CANDIDATES if one != name))
-    matches = identify(codes(scaled.scales.reshape(-1)), codes(grid), (weight.shape[0], weight.shape[1]), orders=orders)
+    matches = identify(stored, grid, (weight.shape[0], weight.shape[1]), orders=orders)
     best = next((m for m in matches if not m.transposed), None)
     own = next((m for m in matches if not m.transposed and str(m.order) == name), None)
     if own is not None and own.equal > 0.9:
         share = "all" if own.equal == 1.0 else f"{own.equal:.1%} of the"
-        return f"{name}: {share} scales equal the reference in this order", True, []
+        text = f"{name}: {share} scales equal the reference in this order"
+        return _Order(text, True, tuple(_differences(scaled, made)), True)
     if best is None or best.equal < 0.9:
         return None
     text = f"the scales are in the order {best.order}, but {weight.convention.name} specifies {name}: {best.text}"
     wrong = Diagnostic("scale-order", weight.name, text=text, fixes=(f"cute-py convert --scales '{best.order}'",))
-    return f"{best.order}, found by the reference", True, [wrong]
+    return _Order(f"{best.order}, found by the reference", True, (wrong,))
+
+
+def _differences(scaled: ScaledTensor, made: ScaledTensor) -> Iterator[Diagnostic]:
+    """Yield warnings of scales, and of elements below equal scales, that differ from those of the original. They are no
+    errors, because calibration chooses other numbers than rounding to nearest does."""
+    scales = scaled.scale_grid() != made.scale_grid()
+    M, K = scaled.shape[-2:]
+    rows, columns = scaled.format.blocks(M, K)
+    elements = codes(np.ascontiguousarray(scaled.elements())) != codes(np.ascontiguousarray(made.elements()))
+    elements &= ~scales[..., np.arange(M) // rows, :][..., np.arange(K) // columns]
+    for what, wrong, place in (("scale", scales, "(row, block)"), ("element", elements, "(row, column)")):
+        if wrong.any():
+            differ = f"{counted(int(wrong.sum()), what)} {'differs' if wrong.sum() == 1 else 'differ'}"
+            first = tuple(int(i) for i in np.argwhere(wrong)[0])
+            text = f"{differ} from the reference, rounded to nearest; the first is at {place} {first}"
+            yield Diagnostic(f"reference-{what}", text=text, severity="warning")
 
 
 def _check_sums(checkpoint: Checkpoint) -> tuple[list[Diagnostic], bool]:

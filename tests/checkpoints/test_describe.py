@@ -44,6 +44,33 @@ def test_a_reference_decides_the_order(tmp_path: Path) -> None:
     assert "in the order 32_4_4, but modelopt specifies linear" in made.errors[0].message
 
 
+def test_numbers_that_differ_from_a_reference_are_reported(tmp_path: Path) -> None:
+    original = save(tmp_path / "x.safetensors", {"a.weight": numbers((128, 256))})
+    good = arrays()
+    path = save(tmp_path / "m.safetensors", good)
+    sound = describe_checkpoint(path, original)
+    assert (
+        sound.weights[0].found == () and sound.scope.judged[-1] == "elements and scales beside the original: 1 weight"
+    )
+    elements, scales = good["a.weight"].copy(), good["a.weight_scale"].copy()
+    elements.view(np.uint8)[5, 7] ^= 0x88
+    scales.view(np.uint8)[9, 3] += 1
+    save(path, {**good, "a.weight": elements, "a.weight_scale": scales})
+    made = describe_checkpoint(path, original)
+    assert [(one.rule, one.severity) for one in made.weights[0].found] == [
+        ("reference-scale", "warning"),
+        ("reference-element", "warning"),
+    ]
+    assert "1 scale differs from the reference, rounded to nearest; the first is at (row, block) (9, 3)" in str(made)
+    assert "2 elements differ from the reference, rounded to nearest; the first is at (row, column) (5, 14)" in str(
+        made
+    )
+    other = save(tmp_path / "y.safetensors", {"a.weight": numbers((128, 256), 7)})
+    assert any(
+        "elements beside the original: 1 weight" in text for text in describe_checkpoint(path, other).scope.not_judged
+    )
+
+
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     path = tmp_path / "m.safetensors"
     good = arrays((100, 64))
