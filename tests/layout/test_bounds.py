@@ -101,6 +101,7 @@ REFUSED: list[Refusal] = [
     ),
     ("a huge mode", lambda: cute.replace(L, HUGE, L), InvalidValueError, "a mode is 0x31e2080103..."),
     ("a deep tree", lambda: cute.slice_(((None, 0),), nested(3000)), CuteError, "nested deeper than"),
+    ("a slice", lambda: L(slice(None)), InvalidTypeError, "None selects a whole mode"),
     ("a matrix", lambda: Layout(sympy.Matrix([[1]])), InvalidTypeError, "expected an integer, got Matrix([[1]])"),
     ("upcast by bytes", lambda: Swizzle(1, 2, 3).upcast(b""), InvalidTypeError, "the factor of a recast must be"),
     ("a shape of none", lambda: ComposedLayout(L, 0, Swizzle(1, 0, 1)).shape, LayoutError, "no shape"),
