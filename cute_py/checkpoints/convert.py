@@ -86,7 +86,7 @@ class ConversionReport:
 
     @property
     def scope(self) -> Scope:
-        """What was checked."""
+        """The scope of the checks of this conversion."""
         works = {one.work for one in self.tensors}
         judged = ("names", "types", "shapes", *(["NaN in the results"] if works - {"copy"} else []))
         return Scope(judged, ("the contents of copied tensors",) if "copy" in works else ())

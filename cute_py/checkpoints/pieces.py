@@ -84,8 +84,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was written for a weight: the bits of its tensor scale, and the statement that some of its numbers are NaN;
-    "" if none is, or if the numbers were not judged."""
+    """The result for a weight: the bits of its tensor scale, and the statement that some of its numbers are NaN; "" if
+    none is, or if the numbers were not judged."""
 
     bits: int | None = None
     nan: str = ""

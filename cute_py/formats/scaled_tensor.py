@@ -13,7 +13,7 @@ import functools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NoReturn, SupportsFloat, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, SupportsFloat, TypeAlias
 
 from cute_py.argument_checks import expect, expect_integers, has
 from cute_py.dtypes import DType, DTypeLike, as_dtype
@@ -137,10 +137,6 @@ class ScaledTensor:
                     f"{name} must be a numpy array for this method, got {type(one).__name__}",
                     hint="use copy(scaled, array) on a device",
                 )
-
-    def __array__(self, *_: object, **__: object) -> NoReturn:
-        """Refuse a conversion to a numpy array: data and scales are two arrays."""
-        raise InvalidTypeError("a ScaledTensor is not an array", hint="dequantize() returns its values as an array")
 
     def elements(self) -> NDArray[Any]:
         """The elements (..., M, K) in the element type, each in one byte, without padding."""

@@ -427,15 +427,6 @@ def test_scaled_tensors_of_another_type_or_without_their_scale() -> None:
         formats.fp8(element="e2m1")
 
 
-def test_a_scaled_tensor_is_no_array() -> None:
-    made = cute.copy(np.ones((4, 64), np.float32), formats.mxfp8())
-    for use in (np.asarray, lambda one: one + np.ones(1), lambda one: np.add(np.ones(1), one)):
-        with pytest.raises((InvalidTypeError, TypeError)):
-            use(made)
-    with pytest.raises(InvalidTypeError, match="dequantize"):
-        np.asarray(made)
-
-
 def test_rows_of_a_broadcast_source_are_taken_without_a_copy_of_the_source() -> None:
     wide = np.broadcast_to(np.arange(64, dtype=np.float32), (1 << 40, 64))
     made = cute.copy(wide, formats.mxfp8(scales="linear"), rows=[3, -1, 1 << 39])
