@@ -207,6 +207,7 @@ def run_record(found: PtxRun) -> dict[str, object]:
         "instructions": found.instructions,
         "schedules": list(found.schedules),
         "not_run": list(found.not_run),
+        "assumed": list(found.assumed),
         "approximate": list(found.approximate),
         "counts": [
             {"line": one.line, "source_line": one.source_line, "instruction": one.instruction,

@@ -169,12 +169,15 @@ class Arguments:
         self.parameters, self.arch = parameters, arch
         self.unknown_maps: dict[bytes, TensorMap] = {}
         """Bytes that represent a map with unknown bits -> its request."""
+        self._assumed: list[tuple[int, str]] = []
+        """(index, name) of each trailing pointer that was not passed, so it is null."""
         values = expect_items(values, "args")
         if len(values) != len(parameters):
             rest = parameters[len(values) :]
             if len(values) > len(parameters) or any(one.kind not in ("u64", "b64") for one in rest):
                 text = f"{counted(len(values), 'argument')}; the kernel has {counted(len(parameters), 'parameter')}"
                 raise InvalidValueError(text, {"parameters": ", ".join(f"{p.name} ({_type(p)})" for p in parameters)})
+            self._assumed = [(len(values) + i, one.name) for i, one in enumerate(rest)]
             values = (*values, *[None] * len(rest))
         self.values = list(values)
         self.arrays: dict[str, Array] = {}
@@ -188,6 +191,15 @@ class Arguments:
         for place, value in enumerate(self.values):
             self._collect(f"argument {place}", value)
         self._groups = _grouped(self.arrays)
+
+    def assumed(self, code: Code) -> tuple[str, ...]:
+        """Text about each pointer that was not passed, if the kernel reads it."""
+        read = {operand.base for one in code.kernel.instructions for operand in one.operands} if self._assumed else ()
+        return tuple(
+            f"argument {place} ({name}) is a null pointer, because it was not passed"
+            for place, name in self._assumed
+            if name in read
+        )
 
     def _collect(self, name: str, value: Any) -> None:
         if _contains_pointers(value):

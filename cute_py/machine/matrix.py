@@ -215,14 +215,14 @@ def run_wgmma(
     width = element_width(found.a)
     held = k if metadata is None else k // 2
     if isinstance(a, int):
-        first = operand_bytes(memory, a, majors[0], m, held, width, base)
+        first = operand_bytes(memory, a, majors[0], m, held, width, base, operand="A")
     else:
         first = np.zeros(m * held, np.uint32)
         first[_register_places(held)] = as_elements(a, width)
         first = first.reshape(m, held, order="F")
     if metadata is not None:
         first = spread_out(found, first, metadata)
-    second = operand_bytes(memory, b, majors[1], n, k, width, base)
+    second = operand_bytes(memory, b, majors[1], n, k, width, base, operand="B")
     sums = gathered(found.atom, "C", as_elements(c, element_width(found.d)), (m, n))
     sign = 1 << width - 1
     first = first ^ first.dtype.type(sign) if negated[0] else first

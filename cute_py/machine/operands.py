@@ -140,13 +140,15 @@ def operand_bytes(
     bits: int,
     base: int = 0,
     kind: DescriptorKind = DescriptorKind.WGMMA,
+    *,
+    operand: str,
 ) -> Array:
     """Read the elements of an operand of wgmma or tcgen05.mma as unsigned integers of shape (extent, depth).
 
     Args:
         descriptor: the 64 bits of the matrix descriptor. extent: rows, M or N. depth: elements of K. bits: width of an
             element, 8, 16 or 32.
-        base: address of the first byte of `memory`, a multiple of 16.
+        base: address of the first byte of `memory`, a multiple of 16. operand: name of the operand, 'A' or 'B'.
     Raises:
         InvalidValueError: the operand extends past the memory, or has a base offset, which is not emulated.
     """
@@ -155,8 +157,13 @@ def operand_bytes(
     if low < base or high + size > base + len(memory):
         wrong = low if low < base else high
         name = "wgmma" if kind is DescriptorKind.WGMMA else "tcgen05.mma"
-        text = f"an operand of {name} is at shared address {wrong}; must be within {len(memory)} bytes"
-        raise InvalidValueError(text, {"first address": base} if base else {})
+        fields = SmemDescriptor.decode(descriptor, kind)
+        raise InvalidValueError(
+            f"operand {operand} of {name} reads shared address {wrong:#x}; must be within {base:#x} to "
+            f"{base + len(memory):#x}, the {len(memory)} bytes of shared memory; its descriptor has the start address "
+            f"{fields.start * UNIT_BYTES:#x}, the leading byte offset {fields.leading * UNIT_BYTES} and the stride "
+            f"byte offset {fields.stride * UNIT_BYTES}"
+        )
     view = memory[: len(memory) // size * size].view(f"uint{bits}")
     found: Array = view[places - base // size] if base else view[places]
     return found

@@ -100,6 +100,7 @@ class PtxRun:
             bounds of the ISA.
         schedules: the schedules that ran. not_run: the requested schedules that did not run because of an earlier
             error.
+        assumed: texts about trailing pointers that the kernel reads, but that were not passed; they are null.
 
     >>> import cute_py as cute
     >>> text = ".version 8.0\\n.target sm_90a\\n.address_size 64\\n.visible .entry nothing() { ret; }"
@@ -116,6 +117,7 @@ class PtxRun:
     approximate: tuple[str, ...]
     schedules: tuple[str, ...]
     not_run: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
     _trace: Any = field(default=(), repr=False, compare=False)
     _code: Any = field(default=None, repr=False, compare=False)
     _wave: Any = field(default=(1, 32), repr=False, compare=False)
@@ -137,6 +139,7 @@ class PtxRun:
         left = [*self._unjudged, *self._left, *([unreached + lines_text(rest, self.sources)] if rest else [])]
         if any(one.opcode.startswith("tensormap.") for one in instructions):
             left.append("tensor maps that ordinary stores change: a run assumes that their fences are right")
+        left += [f"other values of arguments: the run assumed that {text}" for text in self.assumed]
         left.append("other launches: other sizes, arguments and contents of memory")
         return Scope((steps,), tuple(left))
 
@@ -244,8 +247,9 @@ class PtxRun:
                 "",
                 f"not run: the schedule {one}, which may find more; schedule={one!r} (--schedule {one}) runs it",
             ]
-        if self._unjudged:
-            lines += ["", *(f"not judged: {text}" for text in self._unjudged)]
+        assumed = [f"assumed: {text}; pass None (--arg null) or an array" for text in self.assumed]
+        if notes := [*assumed, *(f"not judged: {text}" for text in self._unjudged)]:
+            lines += ["", *notes]
         if self.approximate:
             lines.append(f"correctly rounded here, approximate on a GPU: {', '.join(self.approximate)}")
         return "\n".join(lines)
@@ -297,7 +301,7 @@ def run_ptx(
             are faults. A number or bytes are passed unchanged. A pair of a tensor map (a request or 128 bytes) and an
             array passes a map that points into the array. A pair of bytes and {offset: array or such a pair} passes a
             structure with pointers; a pair of an array and such a dictionary passes an array with pointers, and each
-            run stores the addresses in it. None is a null pointer. Trailing pointers may be omitted.
+            run stores the addresses in it. None and a trailing pointer that is omitted are null pointers.
         kernel: name of the kernel, if the module has several. dynamic_shared: bytes of dynamic shared memory.
         arch: the target, by default the target of the text.
         cooperative: whether the launch is cooperative, as with `cudaLaunchCooperativeKernel`: all CTAs run together,
@@ -436,10 +440,10 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
     left = ["the rest of the run, because an error ended it"] if first.failed else []
     not_run = tuple([str(mode) for mode in modes[1:]]) if first.failed and first.asynchronous else ()
     left += [f"the schedule {mode}, because an error ended the run before it" for mode in not_run]
-    made = tuple(_with_cause_first(diagnostics))
     return replace(
-        result, diagnostics=made, schedules=tuple(ran), not_run=not_run, _unjudged=tuple(unjudged), _left=tuple(left)
-    )
+        result, diagnostics=tuple(_with_cause_first(diagnostics)), schedules=tuple(ran), not_run=not_run,
+        assumed=arguments.assumed(code), _unjudged=tuple(unjudged), _left=tuple(left),
+    )  # fmt: skip
 
 
 _AFTER_A_WRONG_PARITY: Final = (

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Array: TypeAlias = "NDArray[Any]"
+Places = TypeVar("Places", int, "NDArray[Any]")
+"""One index, or an array of indices."""
 Reader: TypeAlias = "Callable[[Frame], Any]"
 """The numbers of an operand, or one number for all threads."""
 Writer: TypeAlias = "Callable[[Frame, Any], None]"
@@ -149,6 +151,23 @@ class Host(Protocol):
     def exited(self, f: Frame) -> None: ...
 
 
+def groups_of_cta(cta_threads: int) -> int:
+    """The number of warpgroups of a CTA; the last one may be incomplete."""
+    return -(-cta_threads // WARPGROUP)
+
+
+def warpgroup_of(m: Host, threads: Places) -> Places:
+    """The index of the warpgroup of each thread. The first warp of a CTA begins a warpgroup.
+
+    Source: PTX ISA 9.0, wgmma: a warpgroup is four contiguous warps, and the rank of the first is a multiple of 4.
+    """
+    if m.cta_threads % WARPGROUP == 0:
+        found: Places = threads // WARPGROUP
+    else:
+        found = threads // m.cta_threads * groups_of_cta(m.cta_threads) + threads % m.cta_threads // WARPGROUP
+    return found
+
+
 def broadcast(value: Any, frame: Frame) -> Array:
     """Broadcast a value to one per thread of a frame."""
     if type(value) is np.ndarray and value.shape == (frame.n,):
@@ -210,6 +229,11 @@ class Frame:
         return np.unique(self.threads // LANES)
 
     @functools.cached_property
+    def groups(self) -> Array:
+        """Indices of the warpgroups that have a thread in the frame."""
+        return np.unique(warpgroup_of(self.m, self.threads))
+
+    @functools.cached_property
     def warp_count(self) -> int:
         """Number of warps that have a thread in the frame."""
         return len(self.warps)
@@ -260,11 +284,7 @@ class Frame:
 
     def whole_groups(self) -> bool:
         """Whether the frame consists of whole warpgroups."""
-        found = self.cache.get("groups")
-        if found is None:
-            count = len(np.unique(self.threads // WARPGROUP))
-            found = self.cache["groups"] = self.n == count * WARPGROUP and self.m.cta_threads % WARPGROUP == 0
-        return bool(found)
+        return self.n == WARPGROUP * len(self.groups)
 
     def rows(self, code: int, places: Any) -> Array:
         """Read several rows as (k, n): a view if `places` is a slice and the threads are consecutive."""

@@ -257,3 +257,18 @@ def test_advice_that_was_not_tried_says_so_and_a_schedule_that_did_not_run(capsy
     assert record["found"][0]["fixes"] == [] and f"  try: {record['found'][0]['try']}" in said
     assert main([*launch, "--schedule", "lazy", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["not_run"] == []
+
+
+def test_pointers_that_were_not_passed_are_named_in_the_report(capsys: pytest.CaptureFixture[str]) -> None:
+    text = KERNEL_TEXT.replace(".param .u32 n", ".param .u32 n, .param .u64 last, .param .u64 unread")
+    Path("more.ptx").write_text(text.replace("ret;", "ld.param.u64 %rd1, [last]; ret;"))
+    launch = ["run", "more.ptx", "--arg", "x.npy", "--arg", "32"]
+    assert main(launch) == 0
+    assumed = "argument 2 (last) is a null pointer, because it was not passed"
+    assert f"\n\nassumed: {assumed}; pass None (--arg null) or an array\n" in capsys.readouterr().out
+    assert main([*launch, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["assumed"] == [assumed]
+    assert main([*launch, "--arg", "null"]) == 0
+    assert "assumed" not in capsys.readouterr().out
+    assert main(["check", *launch[1:]]) == 0
+    assert f"other values of arguments: the run assumed that {assumed}" in capsys.readouterr().out

@@ -304,3 +304,93 @@ def test_an_answer_quotes_the_lines_that_it_names() -> None:
         assert f"{number} | {part}" in said
     assert "why: " in said
     assert "try: " in said
+
+
+ARRIVES = """
+@%p1 bra READY;
+mbarrier.init.shared.b64 [bar], 1;
+mbarrier.init.shared.b64 [other], 1;
+READY: bar.sync 0;
+mov.u32 %r6, bar; mov.u32 %r7, 1;
+setp.ne.u32 %p5, %r1, %r1;
+AGAIN: TOP
+WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [%r6], 0;
+@!%p2 bra WAIT;
+END
+ret;"""
+
+ADDRESSES = {
+    "the register of the wait": ("", "mbarrier.arrive.shared.b64 _, [%r6];", True),
+    "another barrier": ("", "mbarrier.arrive.shared.b64 _, [%r6+8];", False),
+    "a variable": ("", "mbarrier.arrive.shared.b64 _, [bar];", True),
+    "another variable": ("", "mbarrier.arrive.shared.b64 _, [other];", False),
+    "computed": ("", "shl.b32 %r8, %r7, 3; add.u32 %r8, %r6, %r8; mbarrier.arrive.shared.b64 _, [%r8+-8];", True),
+    "computed, another": ("", "shl.b32 %r8, %r7, 3; add.u32 %r8, %r6, %r8; mbarrier.arrive.shared.b64 _, [%r8];",
+        False),
+    "generic": ("", "cvt.u64.u32 %rd5, %r6; cvta.shared.u64 %rd6, %rd5; mbarrier.arrive.b64 _, [%rd6];", True),
+    "loaded": ("", "ld.global.u32 %r8, [%rd4]; add.u32 %r8, %r8, %r6; mbarrier.arrive.shared.b64 _, [%r8];", False),
+    "equal on two paths": ("", "mov.u32 %r8, bar; @%p1 bra M; mov.u32 %r8, %r6; "
+        "M: mbarrier.arrive.shared.b64 _, [%r8];", True),
+    "not equal on two paths": ("", "mov.u32 %r8, bar; @%p1 bra M; mov.u32 %r8, other; "
+        "M: mbarrier.arrive.shared.b64 _, [%r8];", False),
+    "earlier in the loop": ("@%p5 mbarrier.arrive.shared.b64 _, [%r6];", "bra AGAIN;", True),
+    "earlier in the loop, another": ("@%p5 mbarrier.arrive.shared.b64 _, [%r6+8];", "bra AGAIN;", False),
+    "behind another wait": ("", "W: mbarrier.try_wait.parity.shared.b64 %p2, [%r6+8], 0; @!%p2 bra W; "
+        "mbarrier.arrive.shared.b64 _, [%r6];", True),
+    "none": ("", "", False),
+}  # fmt: skip
+
+
+@each_of("name", list(ADDRESSES))
+def test_a_hang_names_only_arrivals_at_its_own_barrier(name: str) -> None:
+    top, end, known = ADDRESSES[name]
+    found = run(program(ARRIVES.replace("TOP", top).replace("END", end)))
+    (hang,) = [one for one in found.diagnostics if one.rule == "hang"]
+    text = found.explain()
+    assert ("comes after the wait" in hang.message) is known, text
+    assert ("would arrive at" in hang.facts) is known, text
+    assert ("no instruction of a running thread is known to arrive at it" in hang.message) is not known, text
+    assert hang.facts["cause"] == ("arrivals" if known else "no arrival")
+    assert ("move their arrival" in text) is known
+    assert (
+        "move their arrival" not in run(program(ARRIVES.replace("TOP", top).replace("END", end)), judge=False).explain()
+    )
+
+
+def test_an_arrival_that_ran_before_is_named_where_its_address_is_unknown() -> None:
+    top = "ld.global.u32 %r8, [%rd4]; add.u32 %r8, %r8, %r6; mbarrier.arrive.shared.b64 _, [%r8];"
+    text = program(ARRIVES.replace("[bar], 1;", "[bar], 2;").replace("TOP", top).replace("END", "bra AGAIN;"), 1)
+    (hang,) = [one for one in run(text).diagnostics if one.rule == "hang"]
+    line = next(i for i, one in enumerate(text.split("\n"), 1) if top in one)
+    assert hang.facts["would arrive at"] == [line], hang.message
+
+
+def test_first_waits_for_parity_1_at_two_barriers_are_no_wrong_parity() -> None:
+    """Nothing arrives at `bar`; the first wait for it, or only that for `other`, is for parity 1 and passes."""
+    own = "W: mbarrier.try_wait.parity.shared.b64 %p2, [%r6], 1;"
+    other = "V: mbarrier.try_wait.parity.shared.b64 %p2, [other], 1;"
+    for first, cause in ((own + other, "no arrival"), (other, "parity")):
+        (hang,) = run(program(ARRIVES.replace("TOP", first).replace("END", ""))).diagnostics
+        assert hang.facts["cause"] == cause
+        assert ("which has the same count" in hang.message) is (cause == "parity")
+
+
+@pytest.mark.parametrize(("threads", "who"), [(64, "the threads have"), (1, "the thread has")])
+def test_threads_that_saw_no_phase_complete(threads: int, who: str) -> None:
+    ones = "mbarrier.arrive.shared.b64 _, [%r6];"
+    some = ARRIVES.replace("TOP", f"bar.sync 0; @%p1 bra WAIT; {ones * 2}").replace("END", "")
+    (hang,) = run(program(some, threads)).diagnostics
+    assert f"; {who} not waited for it before, and phases 0 to 1 have completed since: " in hang.message
+    body = ARRIVES.replace("TOP", f"W: mbarrier.try_wait.parity.shared.b64 %p2, [%r6], 1; bar.sync 0; {ones}")
+    count = body.replace("END", "").replace(f"bar.sync 0; {ones}", f"bar.sync 0; @%p1 bra WAIT; {ones * 2}")
+    (hang,) = [one for one in run(program(count, threads), schedule="eager").diagnostics if one.rule == "hang"]
+    assert f"; {who} seen no phase of it complete, and phases 0 to 1 have completed since: " in hang.message
+    assert "-1" not in hang.message
+    assert hang.facts["seen last"] == "no phase"
+
+
+@pytest.mark.parametrize(("grid", "more"), [(1, ""), (2, "; 1 other wait has the same cause"),
+                                            (3, "; 2 other waits have the same cause")])  # fmt: skip
+def test_waits_with_one_cause_are_counted(grid: int, more: str) -> None:
+    (hang,) = run(program(ARRIVES.replace("TOP", "").replace("END", "")), grid=grid).diagnostics
+    assert hang.message.endswith(f"known to arrive at it{more}")

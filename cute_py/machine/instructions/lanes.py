@@ -17,7 +17,7 @@ from cute_py.machine.judgement.waits import LanesWait
 from cute_py.machine.moves import shuffle
 from cute_py.machine.schedule import Waiting
 from cute_py.machine.sites import Site
-from cute_py.machine.threads import LANES, Array, Control, Frame, Reader, Run, broadcast
+from cute_py.machine.threads import LANES, Array, Control, Frame, Reader, Run, broadcast, warpgroup_of
 from cute_py.ptx.parse import OperandKind
 
 ALL: Final = 0xFFFFFFFF
@@ -54,11 +54,11 @@ def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1, ful
 
     def complete(f: Frame) -> Array:
         """Flags (n,): whether the frame contains all live lanes that a thread's mask names."""
-        if warps > 1 and f.m.cta_threads % (LANES * warps) == 0:
-            group = f.threads // (LANES * warps)
+        if warps > 1:
+            group = warpgroup_of(f.m, f.threads)
             here_, count = np.unique(group, return_counts=True)
-            live_ = f.m.live.reshape(-1, LANES * warps).sum(axis=1)[here_]
-            whole: Array = (count == live_)[np.searchsorted(here_, group)]
+            live_ = np.bincount(f.m.row("warpgroups", lambda: warpgroup_of(f.m, np.arange(f.m.count)))[f.m.live])
+            whole: Array = (count == live_[here_])[np.searchsorted(here_, group)]
             return whole
         live = mask_of(f.m.live.reshape(-1, LANES)[f.warps])
         here = mask_of(f.present)

@@ -28,7 +28,7 @@ from cute_py.machine.memory import Locate, locate
 from cute_py.machine.operands import operand_units
 from cute_py.machine.schedule import Pending
 from cute_py.machine.sites import Site
-from cute_py.machine.threads import LANES, WARPGROUP, Array, Frame, Reader, Run, broadcast
+from cute_py.machine.threads import LANES, WARPGROUP, Array, Frame, Reader, Run, broadcast, warpgroup_of
 from cute_py.ptx.parse import OperandKind
 from cute_py.ptx.source import operand_of
 
@@ -232,8 +232,7 @@ def build_wgmma(site: Site) -> Turn | Run:
         f.m.observer.waited(f, site, "wgmma", left, False, False)
         if not products.issued:
             return
-        for warp in f.warps.tolist():
-            group = warp // 4
+        for warp, group in zip(f.warps.tolist(), warpgroup_of(f.m, f.warps * LANES).tolist(), strict=True):
             limit = int(products.committed[warp]) - left
             held = products.issued.get(group, [])
             while held and held[0][0] < limit:
@@ -330,7 +329,7 @@ def _build_product(site: Site) -> Turn:
             _report(site, product, f, cta * m.shared_stride, left, right)
         products = _products(f)
         agent = Pending("a wgmma", site.number, complete, waited_for=True)
-        number = int(f.threads[0]) // WARPGROUP
+        number = int(warpgroup_of(m, f.threads[0]))
         m.asynchronous = True
         if m.eager or (number not in products.issued and m.dice is not None and m.dice.random() < 0.5):
             complete()

@@ -10,7 +10,7 @@ Source: PTX ISA 9.0, mbarrier, bar, barrier.cluster, setmaxnreg.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,17 +19,20 @@ import numpy as np
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import counted
 from cute_py.machine.faults import finding, place_text
+from cute_py.machine.judgement.arrivals import ArrivalWalk
 from cute_py.machine.judgement.ledger import NEVER, Ledger, Life, Line
 from cute_py.machine.judgement.observer import Observer
 from cute_py.machine.judgement.waits import BarWait, ClusterWait, LanesWait, LoopWait, PhaseWait, RegistersWait
 from cute_py.machine.threads import LANES, Array, Host
-from cute_py.ptx.parse import OperandKind
 
 if TYPE_CHECKING:
     from cute_py.machine.code import Code
 
 MAX_SHOWN: Final = 4
 """Maximum number of findings, of groups of threads, and of lines that one report names."""
+
+MAX_STEPS: Final = 1 << 17
+"""Number of instructions after waits that the analysis of one hang follows before CTAs share the results."""
 
 MAX_REMEMBERED: Final = 256
 """Maximum number of phases whose waits a time limit ended."""
@@ -70,6 +73,9 @@ class Whereabouts:
         for one in m.waiting:
             self.at[one.frame.threads] = one.at
             self.at_phase[one.frame.threads] = isinstance(one.on, PhaseWait)
+        self._steps = 0
+        self._walks: dict[int, Mapping[int, int | None]] = {}
+        self._first: dict[tuple[int, int], Mapping[int, int | None]] = {}
 
     def text(self, threads: list[int]) -> str:
         """Text such as `threads 0 to 31 at line 40; threads 32 to 63 exited`."""
@@ -88,6 +94,24 @@ class Whereabouts:
                 said.append(f"{who} at {place_text(m.code.instructions[at], m.code.files)}")
         more = len(groups) - len(said)
         return "; ".join([*said, f"{more} more places"] if more > 0 else said)
+
+    def walks(self, one: Any, cluster: int) -> list[Mapping[int, int | None]]:
+        """The `ArrivalWalk.places` after a wait, for one thread of each CTA of a cluster.
+
+        After `MAX_STEPS` steps of all walks, CTAs that wait at one instruction share a walk.
+        """
+        m = self.m
+        found = []
+        for cta, part in one.frame.parts:
+            if cta // m.cluster_size == cluster:
+                thread, key = int(one.frame.threads[part.start]), (one.at, cta % m.cluster_size)
+                if thread not in self._walks and (self._steps < MAX_STEPS or key not in self._first):
+                    walk = ArrivalWalk(m, thread, one.at)
+                    self._steps += walk.steps
+                    self._walks[thread] = walk.places
+                    self._first.setdefault(key, walk.places)
+                found.append(self._walks.get(thread, self._first[key]))
+        return found
 
     def waits(self, threads: list[int]) -> bool:
         """Whether any of these threads wait."""
@@ -164,7 +188,7 @@ def _causes(m: Host) -> tuple[int, list[Diagnostic]]:
     code = m.code
     found = []
     for number, (one, more) in enumerate(roots[:MAX_SHOWN]):
-        others = f", and {counted(more, 'wait')} like it" if more else ""
+        others = f"; {counted(more, 'other wait')} {'has' if more == 1 else 'have'} the same cause" if more else ""
         circle = "threads wait for each other: " if mutual and number == 0 and len(roots) > 1 else ""
         facts: dict[str, Any] = {"threads": m.threads_text(one.threads), "cause": one.cause, **one.facts}
         if number == 0:
@@ -242,6 +266,7 @@ def _phase(m: Host, one: Any, on: PhaseWait, place: int, threads: Array, phase: 
         facts["initialised at"] = ledger.line(life.at)
     made = Stuck(one.at, threads, f"{who}; {nbytes}", "arrivals", DOUBT, offset, _MBARRIER, facts)
     if life is None or ledger is None:
+        made.cause = "arrival count" if barrier.pending else "transaction bytes"
         return made
     if on.by_parity and _wrong_phase(ledger, life, made, threads, phase):
         return made
@@ -261,17 +286,21 @@ def _wrong_phase(ledger: Ledger, life: Life, made: Stuck, threads: Array, parity
     if barrier is None or int(inside.min()) < 0 or int(inside.max()) >= len(life.passes):
         return False
     last = int(life.passes[inside].max())
+    who, has = ("the thread", "has") if len(threads) == 1 else ("the threads", "have")
     if last == NEVER:
         if parity == 0 and barrier.phase == 0:
             return False
-        seen, following = "they have not waited for it before", 0 if barrier.phase % 2 else None
+        seen, following = f"{who} {has} not waited for it before", 0 if barrier.phase % 2 else None
     else:
         if barrier.phase == last + 1:
             return False
-        seen, following = f"they saw phase {last} complete last", last + 1
+        seen = f"{who} saw phase {last} complete last" if last >= 0 else f"{who} {has} seen no phase of it complete"
+        following = last + 1
     if following is None or (following & 1) == parity:
         first = 0 if following is None else following
-        made.text += f"; {seen}, and phases {first} to {barrier.phase - 1} have completed since: "
+        end = barrier.phase - 1
+        since = f"phase {first} has" if first == end else f"phases {first} to {end} have"
+        made.text += f"; {seen}, and {since} completed since: "
         early = _passed_early(ledger, life)
         if early is None:
             made.cause = "completed too often"
@@ -286,7 +315,8 @@ def _wrong_phase(ledger: Ledger, life: Life, made: Stuck, threads: Array, parity
         made.cause = "parity"
         made.text += f"; {seen}, so the next phase is {following}, of parity {following & 1}; it has completed"
     made.rank = ROOT
-    made.facts["seen last"] = last if last != NEVER else "no phase, this is their first wait"
+    never = "no phase, this is the first wait" if last == NEVER else "no phase"
+    made.facts["seen last"] = last if last >= 0 else never
     return True
 
 
@@ -366,14 +396,15 @@ def _arrivals(m: Host, ledger: Ledger, life: Life, made: Stuck, where: Whereabou
         made.cause = "arrivals" if made.rank == CONSEQUENCE else "exited"
         made.facts["missing threads"] = where.text(missed)
         return
-    coming = _coming(m, life)
+    coming, unknown = _coming(m, life, where)
     if here and not coming:
-        made.rank = ROOT
+        made.rank = DOUBT if unknown else ROOT
         made.cause = "arrival count"
         count = barrier.arrive_count
         came = count - barrier.pending
         made.facts["change"] = (ledger.line(life.at), str(count), str(came))
-        made.text += f"; no other thread arrives at it; {ledger.where(life.at)} initialises it with a count of {count}"
+        other = "no other instruction of a running thread is known to arrive" if unknown else "no other thread arrives"
+        made.text += f"; {other} at it; {ledger.where(life.at)} initialises it with a count of {count}"
     elif coming:
         made.rank = CONSEQUENCE if not here else DOUBT
         made.cause = "arrival count" if here else "arrivals"
@@ -386,8 +417,12 @@ def _arrivals(m: Host, ledger: Ledger, life: Life, made: Stuck, where: Whereabou
         made.facts["would arrive at"] = [ledger.line(at) for at, _, _ in coming][:MAX_SHOWN]
         made.fresh = life.now.number == 0 and not life.arriving
     else:
-        made.text += "; no thread has arrived at it in any phase"
-        made.rank = ROOT
+        made.text += (
+            "; no thread has arrived at it in any phase, and no instruction of a running thread is known to arrive at "
+            "it"
+        )
+        made.rank = DOUBT if unknown else ROOT
+        made.cause = "no arrival"
         sibling = _passed_when_empty(ledger, life, made.threads)
         if sibling is not None:
             made.cause = "parity"
@@ -399,9 +434,11 @@ def _arrivals(m: Host, ledger: Ledger, life: Life, made: Stuck, where: Whereabou
 
 def _passed_when_empty(ledger: Ledger, life: Life, threads: Array) -> int | None:
     """Return the offset of another barrier of this CTA with the same count, if these threads passed a wait for the
-    phase before its first phase; else None.
+    phase before the first phase of that barrier, but not of this barrier; else None.
     """
     stride = ledger.m.shared_stride
+    if any(np.isin(passed, threads).any() for _, passed in life.empty_waits):
+        return None
     for place, other in ledger.lives.items():
         if place // stride == life.place // stride and other.count == life.count and other is not life:
             for _, passed in other.empty_waits:
@@ -410,51 +447,22 @@ def _passed_when_empty(ledger: Ledger, life: Life, threads: Array) -> int | None
     return None
 
 
-def _coming(m: Host, life: Life) -> list[tuple[int, int, Array]]:
-    """Return the arrivals at a barrier that waiting threads may reach later: (index of the arrival, index of the wait,
-    threads).
+def _coming(m: Host, life: Life, where: Whereabouts) -> tuple[list[tuple[int, int, Array]], bool]:
+    """Return the arrivals at a barrier that waiting threads may reach later, (index of the arrival, index of the wait,
+    threads), and whether these threads may reach arrivals whose barrier is unknown.
     """
-    offset = life.place % m.shared_stride
-    found, seen = [], set()
+    found, unknown = [], False
+    seen: set[int] = set()
+    cluster, wanted = divmod(life.place, m.shared_stride * m.cluster_size)
     for one in m.waiting:
-        ahead = _ahead(m, one.at)
-        for at in sorted(ahead):
-            if at not in seen and _may_arrive(m, at, offset):
-                seen.add(at)
-                found.append((at, one.at, one.frame.threads))
-    return found
-
-
-def _ahead(m: Host, start: int) -> set[int]:
-    """The indices of the instructions that a thread may execute after instruction `start` in its function."""
-    code = m.code
-    base = code.entry_of[code.function_of[start]]
-    found: set[int] = set()
-    left = [start + 1]
-    while left:
-        at = left.pop()
-        if at in found or at >= len(code.instructions) or code.entry_of[code.function_of[at]] != base:
-            continue
-        found.add(at)
-        one = code.instructions[at]
-        left += [base + target for target in one.targets]
-        root = one.opcode.split(".")[0]
-        if root not in ("bra", "brx", "ret", "exit", "trap") or (one.predicate is not None and root != "brx"):
-            left.append(at + 1)
-    return found
-
-
-def _may_arrive(m: Host, at: int, offset: int) -> bool:
-    """Whether an instruction is an arrival whose mbarrier may be at this offset in the shared memory of a CTA."""
-    code = m.code
-    one = code.instructions[at]
-    if "mbarrier.arrive" not in one.opcode and "tcgen05.commit" not in one.opcode:
-        return False
-    for operand in one.operands:
-        names = [key for key in code.shared_offsets if key.rpartition(":")[2] == operand.base]
-        if operand.kind is OperandKind.ADDRESS and names:
-            return any(code.shared_offsets[key] + operand.added == offset for key in names)
-    return True
+        for places in where.walks(one, cluster):
+            for at, place in sorted(places.items()):
+                known = place == wanted or (place is None and at in life.arriving)
+                unknown |= place is None and not known
+                if known and at not in seen:
+                    seen.add(at)
+                    found.append((at, one.at, one.frame.threads))
+    return found, unknown
 
 
 # ---- barriers of a CTA and of a cluster ------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Rules of the judges of barriers, registers and descriptors, each with its reason and a suggested change.
 
-The rule `hang` has one row for each cause, such as `hang, transaction bytes`.
+The rule `hang` has one row for each cause, such as `hang, transaction bytes`. A rule that has a row of its own may have
+other rows for causes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ hang, transaction bytes | A phase completes when all arrivals were made and exac
   <- mbarrier, tx-count; expect-tx operation
 hang, arrivals | The missing arrivals belong to threads that are waiting too.
   -> Look at where these threads wait: move their arrival before the wait, or make them wait for another phase
+  <- mbarrier, phase completion
+hang, no arrival | A phase completes when the number of arrivals reaches the count of mbarrier.init.
+  -> Make a thread arrive at this barrier, or check the address of the arrivals that should complete its phase
   <- mbarrier, phase completion
 hang, arrival count | A phase completes when the number of arrivals reaches the count of mbarrier.init.
   -> Initialise the barrier with the number of arrivals of one phase, or make the missing threads arrive
@@ -83,6 +87,10 @@ barrier count | The instructions of one round of a barrier must give the same co
 divergent aligned instruction | All threads of a warp, or of a warpgroup, must execute an .aligned instruction.
   -> Move the instruction out of the branch, or make the condition the same for the whole warp
   <- .aligned
+divergent aligned instruction, incomplete warpgroup | All 128 threads of a warpgroup must execute a wgmma instruction:
+  four warps of a CTA, the first with a number that is a multiple of 4.
+  -> Launch CTAs with a multiple of 128 threads, or let only complete warpgroups reach the instruction
+  <- wgmma.mma_async
 exited before a barrier | A barrier without a count waits for all threads of the CTA.
   -> Make all threads reach the barrier before they exit, or give it a count
   <- bar, barrier
@@ -113,4 +121,4 @@ tile read in part | A copy writes bytes that no product reads.
   <- wgmma, matrix descriptor
 """
 )
-"""Rule, or 'hang, ' and its cause -> reason."""
+"""Rule, or rule and cause, such as 'hang, parity' -> reason."""

@@ -173,17 +173,30 @@ def check_places(product: Product) -> None:
 
 
 def _elements_in_shared(
-    memory: CtaMemory, descriptor: int, major: Major, extent: int, depth: int, kind: MmaKind, element: str
+    memory: CtaMemory,
+    operand: str,
+    descriptor: int,
+    major: Major,
+    extent: int,
+    depth: int,
+    kind: MmaKind,
+    element: str,
 ) -> Array:
     """Read the element codes (extent, depth) of an operand in shared memory."""
     source = DescriptorKind.TCGEN05
     if kind.packed:
-        raw = operand_bytes(memory.shared, descriptor, major, extent, depth // 2, 8, memory.base, source)
+        raw = operand_bytes(
+            memory.shared, descriptor, major, extent, depth // 2, 8, memory.base, source, operand=operand
+        )
         return as_elements(raw, 4)
     width = _WIDTHS.get(element, 8)
     if element not in PACKED:
-        return operand_bytes(memory.shared, descriptor, major, extent, depth, width, memory.base, source)
-    operand_bytes(memory.shared, descriptor, major, extent, depth, 8, memory.base, source)  # checks the bounds
+        return operand_bytes(
+            memory.shared, descriptor, major, extent, depth, width, memory.base, source, operand=operand
+        )
+    operand_bytes(
+        memory.shared, descriptor, major, extent, depth, 8, memory.base, source, operand=operand
+    )  # checks the bounds
     places = operand_places(descriptor, major, extent, depth, 8, source)[0] - memory.base
     bits = DECOMPRESSIONS[PACKED[element]][0]
     first = places % UNIT_BYTES * bits
@@ -366,7 +379,7 @@ def multiply(product: Product, memories: Sequence[CtaMemory]) -> None:
     b = np.concatenate(
         [
             _elements_in_shared(
-                one, product.b, descriptor.b_major, descriptor.n // product.ctas, descriptor.k, kind, b_type
+                one, "B", product.b, descriptor.b_major, descriptor.n // product.ctas, descriptor.k, kind, b_type
             )
             for one in memories
         ]
@@ -381,7 +394,7 @@ def multiply(product: Product, memories: Sequence[CtaMemory]) -> None:
         if product.a_in_tmem:
             codes = _elements_in_tmem(one, product, held, a_type)
         else:
-            codes = _elements_in_shared(one, product.a, descriptor.a_major, product.rows, held, kind, a_type)
+            codes = _elements_in_shared(one, "A", product.a, descriptor.a_major, product.rows, held, kind, a_type)
         if descriptor.sparse:
             codes = with_zeros(one, product, codes)
         left, right = numbers_of_codes(codes, a_type) * signs[0], second * signs[1]

@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from cute_py.machine.threads import LANES
+from cute_py.machine.threads import LANES, groups_of_cta, warpgroup_of
 
 if TYPE_CHECKING:
-    from cute_py.machine.threads import Array, Frame, Host
+    from cute_py.machine.threads import Array, Frame, Host, Places
 
 MAX_FAR: Final = 1 << 24
 """Maximum size of the clocks between clusters; a launch that needs more is not judged across clusters."""
@@ -61,7 +61,7 @@ class Clocks:
         self.per_cta = m.cta_threads // LANES
         self.warps = m.cluster_size * self.per_cta
         self.clusters = m.ctas // m.cluster_size
-        self.fixed = 4 * self.warps + -(-self.warps // 4)
+        self.fixed = 4 * self.warps + m.cluster_size * groups_of_cta(m.cta_threads)
         self.columns = self.fixed + FIRST_BARRIERS * m.cluster_size
         self.known = np.zeros((self.clusters, self.warps, 2, self.columns), np.int32)
         self.fences: Array | None = None
@@ -86,6 +86,10 @@ class Clocks:
         if found is None:
             found = f.cache["clock rows"] = (f.warps // self.warps, f.warps % self.warps)
         return found
+
+    def product_column(self, row: Places) -> Places:
+        """The clock column of the products of the warpgroup that has a warp, from the warp's index in the cluster."""
+        return 4 * self.warps + warpgroup_of(self.m, row * LANES)
 
     def ctas_of(self, f: Frame) -> slice | Array:
         """The indices of the CTAs of a frame, as a slice or an array."""

@@ -449,7 +449,7 @@ class MemoryJudge(Observer):
         cluster, rows = clocks.rows(f)
         row = int(rows[0])
         if transfer.group in ("wgmma", "tcgen05"):
-            column = 4 * clocks.warps + row // 4
+            column = clocks.product_column(row)
         elif transfer.group == "bulk":
             column = (1 if reads else 2) * clocks.warps + row
         else:

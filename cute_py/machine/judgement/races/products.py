@@ -18,7 +18,7 @@ import numpy as np
 from cute_py.errors import shortened
 from cute_py.machine.faults import place_text
 from cute_py.machine.judgement.observer import Observer
-from cute_py.machine.threads import WARPGROUP
+from cute_py.machine.threads import WARPGROUP, groups_of_cta
 from cute_py.ptx.parse import OperandKind
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class ProductJudge(Observer):
 
     def began(self, m: Host) -> None:
         """Reset the state: no product is in flight."""
-        groups = max(m.count // WARPGROUP, 1)
+        groups = m.ctas * groups_of_cta(m.cta_threads)
         self.now = 1
         self.fences = np.zeros(groups, np.int64)
         self.ran = np.zeros((max(len(self.stretches), 1), groups), np.int64)
@@ -106,12 +106,11 @@ class ProductJudge(Observer):
 
     def _seen(self, touches: _Touches) -> Callable[[Frame], None]:
         def seen(f: Frame) -> None:
-            groups = _groups(f)
             self.now += 1
             if touches.written:
-                self.ran[touches.row, groups] = self.now
+                self.ran[touches.row, f.groups] = self.now
             if self.flying:
-                self._in_use(f, touches, groups)
+                self._in_use(f, touches, f.groups)
 
         return seen
 
@@ -150,13 +149,32 @@ class ProductJudge(Observer):
 
     def multiply_fenced(self, f: Frame, site: Site) -> None:
         """Record a wgmma.fence: writes of registers before it are complete."""
+        self._expect_complete(f, site)
         self.now += 1
-        self.fences[_groups(f)] = self.now
+        self.fences[f.groups] = self.now
+
+    def _expect_complete(self, f: Frame, site: Site) -> None:
+        """Report threads of a warpgroup with fewer than 128 threads, which the sizes of the CTA determine."""
+        m = f.m
+        x, y, z = m.shape.block
+        inside = f.threads % m.cta_threads
+        short = f.threads[inside >= x * y * z // WARPGROUP * WARPGROUP]
+        if len(short):
+            verb = "executes" if len(short) == 1 else "execute"
+            text = (
+                f"{m.threads_text(short)} {verb} {'.'.join(site.one.opcode.split('.')[:2])}, but the warpgroup is "
+                f"incomplete, because the CTA has {x * y * z} threads; all {WARPGROUP} threads of a warpgroup must "
+                "execute it"
+            )
+            self.reports.add(
+                ("divergent aligned instruction", site.number), text, site.one, "error",
+                threads=m.threads_text(short), cause="incomplete warpgroup",
+            )  # fmt: skip
 
     def multiplied(self, f: Frame, site: Site) -> None:
         """Check that a fence precedes a product, and record the product."""
         names = self.of_site.get(site.number, frozenset())
-        group = int(f.threads[0]) // WARPGROUP
+        group = int(f.groups[0])
         fence = int(self.fences[group])
         for _, touches in self.stretches:
             if int(self.ran[touches.row, group]) > fence and names & touches.written:
@@ -180,26 +198,21 @@ class ProductJudge(Observer):
     def committed(self, f: Frame, site: Site, group: str) -> None:
         """Record the commit of a group of products."""
         if group == "wgmma":
-            self.commits[_groups(f)] += 1
+            self._expect_complete(f, site)
+            self.commits[f.groups] += 1
 
     def waited(self, f: Frame, site: Site, group: str, left: int, reads: bool, everything: bool) -> None:
         """Remove the products of complete groups, whose registers may be used again."""
         if group != "wgmma":
             return
-        for one in _groups(f).tolist():
+        self._expect_complete(f, site)
+        for one in f.groups.tolist():
             limit = int(self.commits[one]) - left
             kept = [held for held in self.flying.get(one, ()) if held.group >= limit]
             if kept:
                 self.flying[one] = kept
             else:
                 self.flying.pop(one, None)
-
-
-def _groups(f: Frame) -> Array:
-    found = f.cache.get("warpgroups")
-    if found is None:
-        found = f.cache["warpgroups"] = np.unique(f.threads // WARPGROUP)
-    return found
 
 
 def _names(operands: Iterable[WrittenOperand], names: set[str]) -> bool:

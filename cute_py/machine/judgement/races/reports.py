@@ -17,8 +17,8 @@ from cute_py.machine.judgement.races.shadow import (
     SITE,
     SITE_BITS,
 )
-from cute_py.machine.rules.memory import RULES
-from cute_py.machine.threads import LANES
+from cute_py.machine.rules import REASONS
+from cute_py.machine.threads import LANES, groups_of_cta
 
 if TYPE_CHECKING:
     from cute_py.diagnostics import Diagnostic
@@ -66,7 +66,7 @@ class Reports:
             return
         rule = str(key[0])
         made = finding(
-            rule, text, one, files=self.code.files, source=RULES[rule].source, severity=severity, facts=facts
+            rule, text, one, files=self.code.files, source=REASONS[rule].source, severity=severity, facts=facts
         )
         self._found.append((key, made))
 
@@ -96,8 +96,9 @@ class Reports:
         if column >= clocks.fixed:
             return "a copy"
         if column >= 4 * warps:
-            first = (column - 4 * warps) * 4
-            return f"{self.warp(clocks, cluster, first, 4)}, product"
+            rank, group = divmod(column - 4 * warps, groups_of_cta(self.m.cta_threads))
+            count = min(4, clocks.per_cta - 4 * group)
+            return f"{self.warp(clocks, cluster, rank * clocks.per_cta + 4 * group, count)}, product"
         kind = ("", ", bulk store", ", bulk store", ", cp.async")[column // warps]
         return self.warp(clocks, cluster, column % warps, 1) + kind
 

@@ -217,7 +217,7 @@ class ClockKeeper(Observer):
         held = self.barriers.get(place)
         if held is not None:
             _, rows = self.clocks.rows(f)
-            held.arriving.near[0, 4 * self.clocks.warps + rows // 4] = self.clocks.now
+            held.arriving.near[0, self.clocks.product_column(rows)] = self.clocks.now
 
     def phase_ended(self, m: Host, place: int, barrier: Mbarrier) -> None:
         """Make the clocks that were released in a phase available to the threads that wait for the phase."""
@@ -322,7 +322,7 @@ class ClockKeeper(Observer):
             time = np.where(number >= 0, held[1][f.warps, number % RING], 0)
         width = clocks.warps
         if group == "wgmma":
-            clocks.learn(f, 4 * width + rows // 4, time)
+            clocks.learn(f, clocks.product_column(rows), time)
         elif group == "cp.async":
             clocks.learn(f, 3 * width + rows, time)
         else:
