@@ -130,6 +130,24 @@ def _value(operand: Operand, got: WrittenOperand) -> str:
     return ""
 
 
+def nearest_numbers(operand: Operand, value: int) -> tuple[int, ...]:
+    """Return the valid numbers of an operand next to an invalid one: the next lower and the next higher one. A multiple
+    of 0 is not offered for another number.
+
+    >>> size = Operand("size", (OperandClass.B32,), step=16, highest=1 << 20)
+    >>> nearest_numbers(size, 100), nearest_numbers(size, 8), nearest_numbers(size, 1 << 21)
+    ((96, 112), (16,), (1048576,))
+    """
+    if operand.values:
+        lower = [one for one in operand.values if one < value]
+        higher = [one for one in operand.values if one > value]
+        return (*lower[-1:], *higher[:1])
+    step, highest = operand.step, operand.highest
+    least = max(operand.lowest or 0, step) if step > 1 else operand.lowest or 0
+    found = {max(value // step * step, least), max(-(-value // step) * step, least)}
+    return tuple(sorted({one if highest is None else min(one, highest // step * step) for one in found}))
+
+
 def _one(  # noqa: C901 - each rule of a form is a case
     operand: Operand, kind: OperandClass, got: WrittenOperand, chosen: Mapping[str, str], symbols: Mapping[str, str]
 ) -> Fit:
@@ -197,6 +215,10 @@ DEFAULT_SYMBOLS: dict[str, str] = {"gmap": "global", "smem": "shared", "pmap": "
 """State spaces of symbols if the caller does not pass any. A symbol that is in no table always fits."""
 
 
+Matched = tuple[tuple[Operand, WrittenOperand], ...]
+"""Pairs of an operand of a row and the operand as written."""
+
+
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """A requirement: `what` (a modifier, an operand or the instruction) needs these targets and this PTX version."""
@@ -211,7 +233,8 @@ class ParsedInstruction:
     """The text of an instruction, matched with its row of the table.
 
     errors: the reasons why no architecture accepts the instruction; empty if one accepts it. requirements: its
-        requirements on the target.
+        requirements on the target. operands: each operand of the row with the operand as written; empty if the
+        modifiers or the number of operands are wrong.
 
     >>> from cute_py.ptx import examine
     >>> found = examine("mbarrier.init.shared::cta.b64 [a], 1;")
@@ -226,9 +249,30 @@ class ParsedInstruction:
     canonical_text: str
     errors: tuple[str, ...]
     requirements: tuple[Requirement, ...]
+    operands: Matched = field(default=(), compare=False)
 
     def __repr__(self) -> str:
         return f"examine({self.text!r})"
+
+    @property
+    def wrong_numbers(self) -> Matched:
+        """The operands that are numbers outside the values of their row.
+
+        >>> found = examine("cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 20;")
+        >>> [(operand.name, got.value) for operand, got in found.wrong_numbers]
+        [('size', 20)]
+        """
+        return tuple([
+            (operand, got)
+            for operand, got in self.operands
+            if got.kind is OperandKind.IMMEDIATE and got.value is not None and not operand.written
+            and operand.kinds[0] is not OperandClass.F32 and _value(operand, got) in self.errors
+        ])  # fmt: skip
+
+    @property
+    def fits(self) -> bool:
+        """Whether each operand has the kind of its row: the only errors are `wrong_numbers`."""
+        return self.form is not None and len(self.errors) == len(self.wrong_numbers)
 
     def min_version(self, arch: str) -> Version | None:
         """Return the first PTX `.version` that accepts the instruction on `arch`, or None."""
@@ -339,9 +383,6 @@ def _place(form: InstructionForm, modifiers: tuple[str, ...]) -> tuple[dict[str,
     return chosen, errors
 
 
-Matched = tuple[tuple[Operand, WrittenOperand], ...]
-
-
 def _match(
     expected: tuple[Operand, ...],
     written: tuple[WrittenOperand, ...],
@@ -412,7 +453,7 @@ def _match_form(form: InstructionForm, found: Instruction, symbols: Mapping[str,
     tail = ", ".join(got.text for got in found.operands)
     canonical_text = f"{found.predicate} {mnemonic} {tail}".strip() + ";"
     canonical = not errors and mnemonic == ".".join(found.parts)
-    return ParsedInstruction(found.text, form, chosen, canonical, canonical_text, tuple(errors), tuple(needs))
+    return ParsedInstruction(found.text, form, chosen, canonical, canonical_text, tuple(errors), tuple(needs), matched)
 
 
 def examine(text: str, symbols: Mapping[str, str] | None = None) -> ParsedInstruction:

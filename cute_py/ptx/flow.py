@@ -65,9 +65,9 @@ class Known:
 
 
 def operand_names(examined: ParsedInstruction, statement: Statement) -> dict[str, int]:
-    """Return the position of each operand by its name; empty if the form is wrong. If operands are missing, the first
-    optional operands count as omitted."""
-    if examined.form is None or examined.errors:
+    """Return the position of each operand by its name; empty if the form is wrong, which a wrong number is not. If
+    operands are missing, the first optional operands count as omitted."""
+    if examined.form is None or not examined.fits:
         return {}
     expected = examined.form.expected(dict(examined.chosen))
     missing = len(expected) - len(statement.operands)
@@ -156,17 +156,20 @@ class Flow:
     """One function: its judged instructions, the paths between them, and the counts of the rules.
 
     symbols: the state space of each symbol. alignments: the alignment in bytes that each symbol's declaration gives.
-    maps: the tensor map that is passed to each parameter, by the parameter's index. target: the architecture.
+    sizes: the bytes that each symbol's declaration gives. maps: the tensor map that is passed to each parameter, by the
+    parameter's index. target: the architecture. waits: whether an instruction of the module waits on an mbarrier.
     """
 
     function: Function
     values: Values
     symbols: Mapping[str, str]
     alignments: Mapping[str, int]
+    sizes: Mapping[str, int]
     maps: Mapping[int, TensorMap]
     target: str
     version: Version
     tally: Tally
+    waits: bool
     known: list[Known] = field(default_factory=list)
     calls: bool = False
     _reached: dict[int, frozenset[int]] = field(default_factory=dict)
@@ -275,6 +278,8 @@ class Flow:
 
     def bytes_of(self, one: Known) -> tuple[int | None, str]:
         """Return the number of bytes that one load delivers, or None and the reason why it is unknown."""
+        if not one.names:
+            return None, "their form is wrong"
         if one.row == "bulk.load":
             size = one.constant("size")
             return size, "" if size is not None else "the number of bytes is known only at run time"
@@ -286,6 +291,11 @@ class Flow:
         return size, "" if size is not None else (
             "the bytes that a load in this mode, or with this map, delivers have not been measured"
         )
+
+
+def barrier_count(ones: Iterable[Known]) -> int:
+    """Return the number of different addresses of barriers. An instruction of a wrong form adds none."""
+    return max(len({one.value("barrier") for one in ones} - {None}), 1)
 
 
 def shared_roots(flow: Flow, value: Value | None) -> frozenset[str]:

@@ -6,7 +6,9 @@ The rules about several instructions apply to every path through the blocks of o
   if all of these numbers are constants (the bytes of a tensor copy follow from its map, which you may pass);
 - barriers and the shared memory of bulk copies are aligned, if the text determines their alignment;
 - a fence (fence.proxy.async) separates a thread's writes to shared memory from a bulk store that reads it;
-- a bulk store is committed to a group and waited for before the kernel ends;
+- a bulk copy stays inside its variable in shared memory, if the size and the address are constants;
+- a bulk store is committed to a group, and a later wait covers this group before the kernel ends;
+- a module with loads that complete on a barrier has an instruction that waits on a barrier;
 - a barrier where a multicast load of another CTA completes is initialised for the whole cluster;
 - a tensor map that the kernel changes is released, and is acquired before its use.
 
@@ -19,7 +21,7 @@ from __future__ import annotations
 import collections
 import itertools
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
@@ -38,14 +40,15 @@ from cute_py.ptx.flow import (
     Known,
     Place,
     Tally,
-    also_at,
-    line_facts,
+    barrier_count,
     operand_names,
     shared_roots,
 )
 from cute_py.ptx.module import assembles
 from cute_py.ptx.phases import check_expected_bytes, check_first_waits
-from cute_py.ptx.program import Function, parse_program
+from cute_py.ptx.program import Function, Statement, parse_program
+from cute_py.ptx.rules.groups import check_groups, check_load_waits
+from cute_py.ptx.rules.shared_copies import check_alignments, check_spans
 from cute_py.ptx.values import Event, Key, Values
 from cute_py.targets import MAX_CLUSTER, Version, architecture
 from cute_py.tma.descriptor.limits import STORE_UNIT
@@ -120,46 +123,6 @@ class ProgramReport:
 
     def __str__(self) -> str:
         return f"{self.summary}\n{self.scope}"
-
-
-_ALIGNED: Final = {
-    "load": ("destination", 128, "cp.async.bulk.tensor: dstMem"),
-    "store": ("source", 128, "cp.async.bulk.tensor: srcMem"),
-    "reduce": ("source", 128, "cp.reduce.async.bulk.tensor: srcMem"),
-    "bulk.load": ("destination", STORE_UNIT, "cp.async.bulk: dstMem"),
-    "bulk.store": ("source", STORE_UNIT, "cp.async.bulk: srcMem"),
-    "bulk.reduce": ("source", STORE_UNIT, "cp.reduce.async.bulk: srcMem"),
-    "mbarrier.init": ("barrier", 8, "mbarrier: size and alignment of mbarrier object"),
-}
-"""Row -> its operand in shared memory, the alignment of the address in bytes, and the source."""
-
-
-def _alignments(flow: Flow) -> Iterator[Diagnostic]:
-    """Find addresses in shared memory that are misaligned wherever their variable is allocated."""
-    for row, (name, need, source) in _ALIGNED.items():
-        unknown: list[Known] = []
-        wrong: dict[tuple[int, int], list[Known]] = collections.defaultdict(list)
-        for one in flow.of(row):
-            value = one.value(name)
-            sure = 1 if value is None else min(flow.values.multiple(value, flow.alignments), need)
-            rest = 0 if value is None else value.offset % sure
-            if rest:
-                wrong[rest, sure].append(one)
-            elif sure < need:
-                unknown.append(one)
-        for (rest, sure), ones in wrong.items():
-            text = (
-                f"the address of the {name} is {counted(rest, 'byte')} more than a multiple of {sure}; must be a "
-                f"multiple of {need}{also_at(ones)}"
-            )
-            fix = f"place the {name} at a multiple of {need} bytes"
-            yield flow.broken("alignment", ones[0], text, source, fix=fix, facts=line_facts(ones))
-        flow.tally.judge("shared-memory address", "alignment", len(flow.of(row)) - len(unknown))
-        why = (
-            f"alignment: declarations and constants do not show whether the address of the {name} is a multiple "
-            f"of {need} bytes"
-        )
-        flow.leave("shared-memory address", why, unknown)
 
 
 _PROXY_FENCES: Final = ("fence.proxy.async", "fence.proxy.async::generic")
@@ -302,36 +265,6 @@ def _unfenced(flow: Flow, read: Known, writes: list[Event]) -> Iterator[Diagnost
     )
     fix = "fence.proxy.async.shared::cta after the last write, by the thread that wrote, before the barrier"
     yield flow.broken("proxy_fence", read, text, "membar / fence: fence.proxy", fix=fix, warning=not sure)
-
-
-def _groups(flow: Flow) -> Iterator[Diagnostic]:
-    """Find bulk stores that are not followed by a commit, or by a wait, on any path."""
-    stores = flow.of(*STORES)
-    if not flow.function.entry or flow.calls:
-        flow.leave("bulk store", "commit and wait: they may be in another function", stores)
-        return
-    for rule, row, verb, fix in (
-        (
-            "commit",
-            "bulk.commit_group",
-            "is never committed to a bulk group",
-            "cp.async.bulk.commit_group after the stores",
-        ),
-        ("wait", "bulk.wait_group", "is never waited for", "cp.async.bulk.wait_group.read 0 before the kernel ends"),
-    ):
-        ends = flow.of(row)
-        avoids = flow.avoiding(ends)
-        doubtful = []
-        for one in stores:
-            if not any(flow.comes_to(one.place, end.place) for end in ends):
-                text = f"{one.event.statement.opcode} {verb}: no path from it to the end of the kernel has a {row[5:]}"
-                yield flow.broken(rule, one, text, f"cp.async.bulk.{row[5:]}", fix=fix)
-            elif avoids(one.place):
-                doubtful.append(one)
-        flow.leave(
-            "bulk store", f"{rule}: some paths from the store to the end of the kernel have no {row[5:]}", doubtful
-        )
-        flow.tally.judge("bulk store", rule, len(stores) - len(doubtful))
 
 
 def _cluster_size(function: Function) -> int | None:
@@ -503,7 +436,7 @@ def check_program(
         assemble: suggest a changed line (the fact `change` of a finding) only if ptxas accepts the changed module. The
             scope lists changes that were not assembled.
         launched: whether `run_ptx` also judges a launch of the module. The scope then omits the properties that a run
-            shows: bytes, phases, arrivals, order, and memory fences.
+            shows: bytes, phases, arrivals, order, memory fences, and the asynchronous instructions that no rule reads.
     Raises:
         ParseError: the text is not a PTX module.
         InvalidValueError: the architecture is unknown. InvalidTypeError: a key of `maps` is not an integer, or a value
@@ -567,17 +500,43 @@ def _judge_module(text: str, arch: str | None, maps: Mapping[int, TensorMap]) ->
     program = parse_program(text)
     target = architecture(program.target if arch is None else arch).name
     judged = _Judged(target, program.version, [], collections.Counter(), Tally(program.sources))
+    statements = [one for function in program.functions for one in function.statements()]
+    waits = any(one.opcode.startswith(_WAITS) for one in statements)
     for function in program.functions:
         values = Values(function, _WANTED)
-        flow = Flow(function, values, program.symbols, program.alignments, maps, target, program.version, judged.tally)
+        flow = Flow(
+            function, values, program.symbols, program.alignments, program.sizes, maps, target, program.version,
+            judged.tally, waits,
+        )  # fmt: skip
         judged.found.extend(_check_function(flow, judged.counts))
-    statements = [one for function in program.functions for one in function.statements()]
+    _leave_asynchronous(statements, judged.tally)
     if any(one.opcode == PREVIOUS_WAIT for one in statements):
         lines = [
             one.line for one in statements if one.opcode.startswith("ld.global.") and "nc" in one.opcode.split(".")
         ]
         judged.tally.leave(READ_ONLY_LOAD, _MOVED_LOADS, lines)
     return judged
+
+
+_ASYNCHRONOUS: Final = {
+    "wgmma": ("wgmma.",),
+    "tcgen05": ("tcgen05.",),
+    "cp.async": ("cp.async.",),
+    "multimem": ("multimem.cp.async.", "multimem.cp.reduce.async."),
+}
+"""Asynchronous instructions that no rule of this check reads, by family: prefixes of their opcodes."""
+_UNREAD: Final = (
+    "no rule of the text reads them; a run judges their order, fences and waits (run_ptx, or a launch of cute-py check)"
+)
+
+
+def _leave_asynchronous(statements: Sequence[Statement], tally: Tally) -> None:
+    """List the asynchronous instructions that no rule reads, by family."""
+    for family, prefixes in _ASYNCHRONOUS.items():
+        lines = [
+            one.line for one in statements if one.opcode.startswith(prefixes) and not one.opcode.startswith(JUDGED)
+        ]
+        tally.leave(f"{family} instruction", _UNREAD, lines)
 
 
 def _with_change(
@@ -620,7 +579,7 @@ def _run_time(flow: Flow) -> Iterator[Diagnostic]:
     """List the properties that the text does not determine: the order of threads, the phases of waits, and the size of
     buffers."""
     inits, waits, copies = flow.of("mbarrier.init"), flow.of(*_WAITS), flow.of(*_TENSOR_COPIES)
-    barriers = len({one.value("barrier") for one in inits})
+    barriers = barrier_count(inits) if inits else 0
     flow.leave("barrier", "arrival count: the number of arriving threads is known only at run time", inits, barriers)
     flow.leave("wait", "parity: the phase that a wait waits for depends on the earlier phases", waits)
     flow.leave("transfer", "extent: it is not known whether the box fits in its buffer in shared memory", copies)
@@ -630,9 +589,11 @@ def _run_time(flow: Flow) -> Iterator[Diagnostic]:
 _RULES: Final = (
     check_expected_bytes,
     check_first_waits,
-    _alignments,
+    check_alignments,
+    check_spans,
     _proxy_fences,
-    _groups,
+    check_groups,
+    check_load_waits,
     _multicast,
     _tensormaps,
     _run_time,

@@ -24,7 +24,19 @@ from typing import Final, NamedTuple
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import counted
-from cute_py.ptx.flow import EDITS, EXPECTS, LOADS, PEER, Flow, Known, also_at, line_facts, places_text, shared_roots
+from cute_py.ptx.flow import (
+    EDITS,
+    EXPECTS,
+    LOADS,
+    PEER,
+    Flow,
+    Known,
+    also_at,
+    barrier_count,
+    line_facts,
+    places_text,
+    shared_roots,
+)
 from cute_py.ptx.values import Constant, FirstPass, Value, statements_behind
 from cute_py.tma.descriptor.limits import MAX_TRANSACTION_BYTES, STORE_UNIT
 
@@ -97,7 +109,7 @@ class _Sum:
 
 def _judge(flow: Flow, members: list[Known]) -> Iterator[Diagnostic]:
     """Judge one set, or record it as not judged, with the reason."""
-    barriers = len({one.value("barrier") for one in members})
+    barriers = barrier_count(members)
     expects = [one for one in members if one.row in EXPECTS]
     loads = [one for one in members if one.row in LOADS]
     reason = _unknown(flow, members, expects, loads)

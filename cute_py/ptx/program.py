@@ -97,14 +97,15 @@ class Function:
 
 @record
 class Program:
-    """A module: its `.version`, its `.target`, the state space of each symbol, its functions, and the alignment of each
-    symbol in bytes."""
+    """A module: its `.version`, its `.target`, the state space of each symbol, its functions, and the alignment and the
+    size of each symbol in bytes. A symbol whose size a launch determines has no size."""
 
     version: Version
     target: str
     symbols: Mapping[str, str] = field(hash=False)
     functions: tuple[Function, ...] = ()
     alignments: Mapping[str, int] = field(default_factory=dict, hash=False)
+    sizes: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     @property
     def sources(self) -> dict[int, str]:
@@ -150,7 +151,7 @@ def parse_program(text: str) -> Program:
     ])  # fmt: skip
     symbols = {one.name: one.space for one in declared}
     symbols.update((one.name, "param") for each in read for one in each.parameters)
-    return Program(module.version, module.target, symbols, functions, _alignments(declared))
+    return Program(module.version, module.target, symbols, functions, _alignments(declared), _sizes(declared))
 
 
 def _alignments(declared: list[Variable]) -> dict[str, int]:
@@ -160,6 +161,16 @@ def _alignments(declared: list[Variable]) -> dict[str, int]:
     for one in declared:
         found[one.name] = min(found.get(one.name, one.align), one.align)
     return found
+
+
+def _sizes(declared: list[Variable]) -> dict[str, int]:
+    """Return the size of each symbol in bytes, without arrays whose size a launch or another module determines. If
+    functions declare different variables with the same name, it is the largest of their sizes."""
+    found: dict[str, int] = {}
+    for one in declared:
+        found[one.name] = max(found.get(one.name, 0), one.nbytes)
+    unknown = {one.name for one in declared if not one.nbytes or one.linkage == "extern"}
+    return {name: size for name, size in found.items() if name not in unknown}
 
 
 def _statement(one: SourceInstruction, files: Mapping[int, str]) -> Statement:

@@ -156,6 +156,11 @@ class Values:
         """Return the names of the symbols among the roots of a value."""
         return frozenset(str(key[1]) for key in self.roots(value) if key[0] == "symbol")
 
+    def symbol(self, value: Value) -> str:
+        """Return the name of the symbol if a value is the address of a symbol plus its offset, otherwise ''."""
+        key = self._list[value.base]
+        return str(key[1]) if key[0] == "symbol" else ""
+
     def is_fixed(self, value: Value) -> bool:
         """Whether a thread reads the same value everywhere, except in loops."""
         return not any(key[0] == "entry" for key in self.roots(value))

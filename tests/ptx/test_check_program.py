@@ -22,14 +22,16 @@ REGISTERS = ".reg .pred %p<9>; .reg .b16 %rs<9>; .reg .b32 %r<40>; .reg .b64 %rd
 TO_BARRIER = "mbarrier::complete_tx::bytes"
 
 
-def kernel(*body: str, arch: str = "sm_90a", directives: str = "") -> str:
-    """A module of one kernel with a pointer, and a tensor map as its second parameter."""
+def kernel(*body: str, arch: str = "sm_90a", directives: str = "", waits: bool = True) -> str:
+    """A module of one kernel with a pointer, and a tensor map as its second parameter. A wait follows a body with a
+    load and without a wait, unless `waits` is False."""
     head = f"{HEAD.format(arch=arch)}.visible .entry k(.param .u64 p, .param .align 64 .b8 map[128]){directives}\n{{\n"
     start = (
         "ld.param.u64 %rd1, [p];\nmov.b64 %rd2, map;\ncvta.param.u64 %rd3, %rd2;\n"
         "mov.u32 %r1, smem;\nmov.u32 %r2, bar;\n"
     )
-    return head + REGISTERS + start + "\n".join(body) + "\nret;\n}\n"
+    loads = any(TO_BARRIER in line for line in body) and not any("_wait" in line for line in body)
+    return head + REGISTERS + start + "\n".join([*body, *[FIRST_WAIT] * (loads and waits)]) + "\nret;\n}\n"
 
 
 def rules(text: str, arch: str | None = None) -> list[str]:
@@ -39,9 +41,11 @@ def rules(text: str, arch: str | None = None) -> list[str]:
 LOAD = f"cp.async.bulk.shared::cluster.global.{TO_BARRIER} [%r1], [%rd1], 2048, [%r2];"
 EXPECT = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 2048;"
 INIT = "mbarrier.init.shared::cta.b64 [%r2], 1;"
+FIRST_WAIT = "mbarrier.test_wait.parity.shared::cta.b64 %p8, [%r2], 0;"
 FENCE = "fence.proxy.async.shared::cta;"
 STORE = "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 2048;"
 COMMIT, WAIT = "cp.async.bulk.commit_group;", "cp.async.bulk.wait_group.read 0;"
+GROUPS = "cp.async.bulk.wait_group {};"
 TENSOR_LOAD = (
     f"cp.async.bulk.tensor.2d.shared::cluster.global.{TO_BARRIER}.multicast::cluster "
     "[%r1], [%rd3, {%r3, %r4}], [%r2], %rs1;"
@@ -147,6 +151,157 @@ def test_stores_are_committed_and_waited_for() -> None:
     assert rules(kernel(STORE, "call foo;")) == []
 
 
+@pytest.mark.parametrize(
+    ("body", "found", "left"),
+    [
+        ((STORE, COMMIT, GROUPS.format(0)), [], False),
+        ((STORE, COMMIT, GROUPS.format(1)), ["wait"], False),
+        ((STORE, GROUPS.format(0), COMMIT), ["wait"], False),
+        ((STORE, COMMIT, COMMIT, GROUPS.format(1)), [], False),  # an empty group is newer
+        ((STORE, COMMIT, STORE, COMMIT, GROUPS.format(1)), ["wait"], False),  # only the second one
+        ((STORE, COMMIT, STORE, COMMIT, GROUPS.format(2)), ["wait", "wait"], False),
+        ((STORE, GROUPS.format(0), COMMIT, GROUPS.format(0)), [], False),
+        ((STORE, COMMIT, "@%p1 bra L;", GROUPS.format(1), "bra M;", "L:", GROUPS.format(2), "M:"), ["wait"], False),
+        # The last round is not covered, but the text does not show which round is the last.
+        (("L:", STORE, COMMIT, GROUPS.format(1), "@%p1 bra L;"), [], True),
+        (("L:", STORE, COMMIT, GROUPS.format(1), "@%p1 bra L;", GROUPS.format(0)), [], False),
+        ((STORE, COMMIT, "@%p1 bra L;", GROUPS.format(0), "L:"), [], True),
+        ((STORE, COMMIT, f"@%p1 {GROUPS.format(0)}"), [], True),
+        ((f"@%p1 {STORE}", f"@%p1 {COMMIT}", f"@%p1 {GROUPS.format(0)}"), [], False),
+        ((STORE, COMMIT, GROUPS.format(65)), [], True),  # more groups than are counted
+    ],
+)
+def test_a_wait_covers_the_groups_that_are_older_than_those_it_leaves(
+    body: tuple[str, ...], found: list[str], left: bool
+) -> None:
+    report = check_program(kernel(*body))
+    assert [one.rule for one in report.found] == found, str(report)
+    assert any(": wait: on some paths" in line for line in report.scope.not_judged) == left
+    judged = body.count(STORE) + body.count(f"@%p1 {STORE}") - left
+    assert any(line.endswith("(wait)") and line.startswith(f"{judged} ") for line in report.scope.judged) == (
+        judged > 0
+    )
+
+
+def test_words_of_a_wait_that_covers_no_store() -> None:
+    (few,) = check_program(kernel(STORE, COMMIT, GROUPS.format(1))).found
+    (early,) = check_program(kernel(STORE, GROUPS.format(0), COMMIT)).found
+    name = "line 14, kernel k: cp.async.bulk.global.shared::cta.bulk_group is never waited for: "
+    assert few.message == (
+        f"{name}wait_group 1 at line 16 leaves the 1 most recent group pending, and the group of the store is one of "
+        "them; must leave at most as many groups as the kernel commits after this group"
+    )
+    assert early.message == (
+        f"{name}the wait_group at line 15 precedes the commit_group at line 16, and covers only groups that are "
+        "committed before it"
+    )
+
+
+TILE = ".shared .align 128 .b8 tile[4096];"
+PEER_COPY = f"cp.async.bulk.shared::cluster.shared::cta.{TO_BARRIER} [%r9], [tile], 8192, [%r2];"
+
+
+@pytest.mark.parametrize(
+    ("copy", "wrong"),
+    [
+        (LOAD.replace("[%r1]", "[tile]"), False),
+        (LOAD.replace("[%r1]", "[tile]").replace("2048", "4096"), False),
+        (LOAD.replace("[%r1]", "[tile]").replace("2048", "8192"), True),
+        (LOAD.replace("[%r1]", "[tile+2048]"), False),
+        (LOAD.replace("[%r1]", "[tile+2064]"), True),
+        (LOAD.replace("[%r1]", "[tile+-16]"), True),
+        (STORE.replace("[%r1]", "[%r6+1024]"), True),
+        (STORE.replace("[%r1]", "[%r6]"), False),
+        (PEER_COPY, True),
+    ],
+)
+def test_bulk_copies_stay_inside_their_variable(copy: str, wrong: bool) -> None:
+    text = kernel(TILE, "mov.u32 %r5, tile;", "add.s32 %r6, %r5, 2048;", copy)
+    found = [one for one in check_program(text).found if one.rule == "extent"]
+    assert [one.severity for one in found] == ["error"] * wrong
+    judged = "1 transfer (extent)" in check_program(text).scope.judged
+    assert judged == (copy is not PEER_COPY)  # its destination is in another CTA
+    if copy.startswith("cp.async.bulk.shared::cluster.global") and "8192" in copy:
+        assert found[0].message == (
+            "line 17, kernel k: the destination of the copy is 8192 bytes at byte 0 of tile; byte 8192, where it "
+            "ends, must be at most 4096, the bytes of tile"
+        )
+        assert found[0].source == "PTX ISA 9.0, cp.async.bulk: size"
+        assert found[0].fixes == ("copy at most 4096 bytes, or declare tile with at least 8192 bytes",)
+
+
+def test_extents_that_are_not_judged() -> None:
+    """The size or the address is known only at run time, or a launch determines the size of the buffer."""
+    unknown = LOAD.replace("[%r1]", "[tile]").replace("2048", "%r5")
+    moved = LOAD.replace("[%r1]", "[%r6]")
+    found = check_program(kernel(TILE, "mov.u32 %r5, %tid.x;", "add.s32 %r6, %r5, tile;", unknown, moved, LOAD))
+    assert found.found == ()
+    assert (
+        "3 transfers: extent: the size of a bulk copy, its address or its buffer is known only at run time; "
+        "lines 17, 18, 19"
+    ) in found.scope.not_judged
+    assert not any("extent" in line for line in found.scope.judged)
+
+
+@pytest.mark.parametrize(
+    "declared", [".extern .shared .align 128 .b8 tile[4096];", ".shared .align 128 .b8 tile[8192];"]
+)
+def test_a_name_that_another_function_declares_larger_has_no_overrun(declared: str) -> None:
+    text = kernel(TILE, LOAD.replace("[%r1]", "[tile]").replace("2048", "8192"))
+    other = f".visible .entry other()\n{{\n{declared}\nret;\n}}\n"
+    assert "extent" in rules(text)
+    assert "extent" not in rules(text + other)
+
+
+def test_a_wrong_size_leaves_the_other_operands_known() -> None:
+    """The barrier, the bytes and the alignment of a load whose only error is the number of bytes."""
+    report = check_program(kernel(TILE, INIT, EXPECT, LOAD.replace("[%r1]", "[tile]")).replace("2048", "1000"))
+    assert [one.rule for one in report.found] == ["instruction"]
+    assert {"1 barrier (bytes)", "2 shared-memory addresses (alignment)"} <= set(report.scope.judged)
+    assert not any("alignment" in line or "copies at" in line for line in report.scope.not_judged)
+    formless = check_program(kernel(INIT, EXPECT, LOAD.replace("[%r1]", "%r1")))
+    assert "1 barrier: copies at line 16 complete on it; their form is wrong" in formless.scope.not_judged
+    assert not any("alignment" in line for line in formless.scope.not_judged)
+
+
+def test_loads_in_a_module_without_waits() -> None:
+    loads = (INIT, EXPECT.replace("2048", "4096"), LOAD, LOAD)
+    (found,) = check_program(kernel(*loads, waits=False)).found
+    assert (found.rule, found.severity, found.facts["lines"]) == ("wait", "error", [16, 17])
+    assert found.message == (
+        f"line 16, kernel k: cp.async.bulk.shared::cluster.global.{TO_BARRIER} is never waited for: no instruction of "
+        "the module waits on an mbarrier (also at line 17)"
+    )
+    assert rules(kernel(*loads)) == []
+    assert rules(kernel(*loads, "mbarrier.try_wait.shared::cta.b64 %p8, [%r2], %rd9;", waits=False)) == []
+    called = check_program(kernel(*loads, "call foo;", waits=False))
+    assert called.found == ()
+    assert "2 loads: wait: it may be in another function; lines 16, 17" in called.scope.not_judged
+
+
+@pytest.mark.parametrize(
+    ("lines", "family"),
+    [
+        (("wgmma.fence.sync.aligned;", "wgmma.commit_group.sync.aligned;"), "wgmma"),
+        (("tcgen05.fence::before_thread_sync;", "tcgen05.wait::ld.sync.aligned;"), "tcgen05"),
+        (("cp.async.cg.shared.global [%r1], [%rd1], 16;", "cp.async.wait_all;"), "cp.async"),
+    ],
+)
+def test_asynchronous_instructions_that_no_rule_reads(
+    lines: tuple[str, str], family: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = kernel("st.shared.b32 [smem], 1;", *lines)
+    said = f"2 {family} instructions: no rule of the text reads them; a run judges"
+    assert [line.startswith(said) for line in check_program(text).scope.not_judged] == [True]
+    assert "nothing to judge" not in str(check_program(text))
+    assert check_program(text, launched=True).scope.complete
+    path = tmp_path / "kernel.ptx"
+    path.write_text(text)
+    assert (main(["check", str(path)]), main(["check", str(path), "--strict"])) == (0, 1)
+    assert said in capsys.readouterr().out
+    assert check_program(kernel(STORE, COMMIT, WAIT)).scope.not_judged[-1].startswith("order of threads")
+
+
 def test_registers_by_their_declarations() -> None:
     """Of any name, alone or counted, in braces or not; `t1` in braces is another than outside."""
     poll = "mbarrier.init.shared::cta.b64 [{a}], {b};"
@@ -223,15 +378,16 @@ def test_inline_assembly_has_its_own_registers_and_labels() -> None:
 def test_the_report_says_what_it_did_not_judge() -> None:
     text = str(check_program(kernel(TENSOR_LOAD, "mbarrier.bogus.b64 [%r2];")))
     assert text.split("\n") == [
-        "sm_90a: 1 instruction of the rules (1 load)",
+        "sm_90a: 2 instructions of the rules (1 load, 1 mbarrier.test_wait.parity)",
         "no broken rule found in what was judged",
-        "judged: 1 instruction, 1 shared-memory address (alignment)",
+        "judged: 2 instructions, 1 shared-memory address (alignment)",
         "not judged: 1 barrier: copies at line 14 complete on it, "
         "but no instruction in the function expects their bytes",
         "not judged: 1 instruction: mbarrier.bogus.b64: no row of the instruction table covers it; line 15",
         "not judged: 1 multicast load: mask: known at run time; line 14",
         "not judged: 1 multicast load: scope: the barrier may be initialised in another function; line 14",
         "not judged: 1 transfer: extent: it is not known whether the box fits in its buffer in shared memory; line 14",
+        "not judged: 1 wait: parity: the phase that a wait waits for depends on the earlier phases; line 16",
         "not judged: order of threads: the actions of other threads and CTAs between two instructions of a thread",
     ]
     assert str(check_program(kernel())) == (
