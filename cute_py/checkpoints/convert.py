@@ -22,7 +22,7 @@ from typing import Any, Final
 from cute_py.argument_checks import expect, expect_choice, expect_items
 from cute_py.atomic_write import write_whole
 from cute_py.checkpoints.configuration import converted_configuration
-from cute_py.checkpoints.journal import PartFile, completed_records, sync_folder
+from cute_py.checkpoints.journal import PartFile, Records, completed_records, sync_folder
 from cute_py.checkpoints.pieces import (
     Source,
     Written,
@@ -365,7 +365,7 @@ def _file(
     file: Path,
     options: _Options,
     report: Progress,
-) -> tuple[Mapping[str, Mapping[str, Any]], int]:
+) -> tuple[Records, int]:
     """Write a file; returns the record of each work in the journal, and how many an earlier run had done."""
     before = completed_records(goal, job)
     if before is not None:

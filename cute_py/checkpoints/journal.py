@@ -15,7 +15,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ JOURNAL_BYTES: Final = 64 << 20
 """The journal is updated after this many bytes are written to tensors."""
 
 CHUNK: Final = 1 << 22
+
+Records: TypeAlias = dict[str, dict[str, Any]]
+"""Name of a piece of work -> its record: the checksums of its tensors, and other notes."""
 
 
 def sync_folder(folder: Path) -> None:
@@ -50,8 +53,7 @@ class PartFile:
         self.path, self.job, self.header, self.places = path, job, header, places
         self.part = path.with_name(f".{path.name}.part")
         self.journal = path.with_name(f".{path.name}.journal")
-        self.done: dict[str, dict[str, Any]] = {}
-        """Name of a piece of work -> its record: the checksums of its tensors, and other notes."""
+        self.done: Records = {}
         self.resumed = 0
         self._waiting: list[dict[str, Any]] = []
         self._unsynced = 0
@@ -170,7 +172,7 @@ class PartFile:
         sync_folder(self.path.parent)
 
 
-def completed_records(path: Path, job: str) -> dict[str, dict[str, Any]] | None:
+def completed_records(path: Path, job: str) -> Records | None:
     """Return the records of a file that an earlier run of the same job completed; None if there is no such file."""
     journal = path.with_name(f".{path.name}.journal")
     if not path.exists() or not journal.exists() or path.with_name(f".{path.name}.part").exists():

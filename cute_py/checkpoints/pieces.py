@@ -241,7 +241,7 @@ def quantise(
     return Written(_write_total(total, row, names, write), nan)
 
 
-def _count_nan(form: Format, data: NDArray[Any]) -> int:
+def _count_nan(form: Format, data: NDArray[np.generic]) -> int:
     """The number of NaN among stored elements of a format."""
     return int(form.number.is_nan(codes(data)).sum()) if form.number.nan is not None else 0
 
@@ -266,7 +266,7 @@ def reorder(source: Source, form: Format, row: Convention, names: Mapping[str, s
     if source.weight is not None:
         wrong = 0
 
-        def judged(name: str, values: NDArray[Any]) -> None:
+        def judged(name: str, values: NDArray[np.generic]) -> None:
             nonlocal wrong
             wrong += _count_nan(form, values)
             write(name, values)

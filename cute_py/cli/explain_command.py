@@ -16,7 +16,7 @@ from cute_py.explanation.compositions import spelled_statements
 from cute_py.explanation.dispatch import readings_of
 from cute_py.explanation.readings import Reading, without
 from cute_py.layout.steps import explained
-from cute_py.notation.log_lines import as_printed
+from cute_py.notation.log_lines import as_printed, without_prompts
 from cute_py.notation.parse import MOST_TEXT
 
 
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     answer = cute.explain(text)
     readings = readings_of(text)
     printed = as_printed(text)
-    whole = spelled_statements(text) is not None  # all statements are in the answer
+    whole = spelled_statements(without_prompts(text)) is not None  # all statements are in the answer
     unread = _unread(printed, readings) if "\n" in text and not whole else []
     in_part = [] if whole else _read_in_part(printed, readings)
     data = {"explain": str(answer), "parts": list(map(_part, readings)), "not_recognised": unread}
@@ -135,8 +135,8 @@ def _unread(text: str, readings: Sequence[Reading]) -> list[str]:
     if not readings:
         return []
     taken = bytearray(len(text) + 1)
-    for one in readings:
-        taken[one.begin : max(one.end, one.begin + 1)] = b"\1" * (max(one.end, one.begin + 1) - one.begin)
+    for begin, end in (span for one in readings for span in one.spans):
+        taken[begin : max(end, begin + 1)] = b"\1" * (max(end, begin + 1) - begin)
     left, begin = [], 0
     for line in text.split("\n"):
         if not any(taken[begin : begin + len(line)]) and any(map(str.isalnum, line)):
@@ -153,7 +153,7 @@ def _read_in_part(text: str, readings: Sequence[Reading]) -> list[str]:
     found, begin, left = [], 0, without(text, readings)
     for line in text.split("\n"):
         end = begin + len(line)
-        here = [one for one in readings if one.begin < end and one.end > begin]
+        here = [one for one in readings if any(first < end and last > begin for first, last in one.spans)]
         if here and not any(map(_judges, here)) and _DEMANDS.search(left, begin, end):
             found.append(shortened(line.strip(), 160))
         begin = end + 1

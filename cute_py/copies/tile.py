@@ -258,9 +258,9 @@ def placings(shape: TileShape, grain: int) -> Iterator[tuple[TileShape, Iterable
 def _placed(shape: TileShape) -> Iterator[BlockTile]:
     """Yield tiles of a shape: with a swizzle, or with several row pitches.
 
-    A tile with a swizzle has extents that are powers of two; for elements of at most 4 bytes, the outermost extent may be
-    any number. If destination vectors extend over two runs, only tiles of bytes have a skew. Measured on NVIDIA H200:
-    wider elements do not gain.
+    A tile with a swizzle has extents that are powers of two; for elements of at most 4 bytes, the outermost extent may
+    be any number. If destination vectors extend over two runs, only tiles of bytes have a skew. Measured on NVIDIA
+    H200: wider elements do not gain.
     """
     element, extents, order, run = shape.element, shape.extents, shape.orders[0], shape.runs[0]
     odd = tuple([m for m in order if extents[m] & (extents[m] - 1)])

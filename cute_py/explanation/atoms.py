@@ -3,6 +3,8 @@ thread holds."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 from cute_py.arith_tuple import text
@@ -16,7 +18,7 @@ from cute_py.atom.tiled_copy import ThrCopy, TiledCopy
 from cute_py.atom.tiled_mma import ThrMma, TiledMma
 from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidValueError, counted, given, nearest_names
-from cute_py.layout import Layout, product_each, size
+from cute_py.layout import Layout, cosize, product_each, size
 
 SHOWN_ATOMS: Final = 2
 """Other atoms with one instruction that are named."""
@@ -268,14 +270,29 @@ def _tiled_copy(copy: TiledCopy) -> str:
         "",
         f"A tile of {' x '.join(map(str, tile))} over {counted(threads, 'thread')}, {counted(values, 'value')} each, "
         f"in {counted(values // each, 'instruction')} of {each}.",
+        *([f"But {beyond}."] if (beyond := beyond_tile(copy.layout_TV, tile)) else []),
         "",
         "Thread-value layouts, (thread, value) -> index in the tile",
         *_rows({"source": copy.get_layoutS_TV(), "destination": copy.get_layoutD_TV()}),
     ]
-    if len(tile) == 2 and all(tile):
+    if len(tile) == 2 and all(tile) and not beyond:
         for side, layout in (("reads", copy.get_layoutS_TV()), ("writes", copy.get_layoutD_TV())):
             lines += ["", f"Who {side} element (m,n)", *_holding(layout, (tile[0], tile[1]), "")]
     return "\n".join([*lines, "", f"The atom: explain({copy.atom!r})"])
+
+
+def beyond_tile(layout: Layout, tile: Sequence[int]) -> str:
+    """Say that a thread-value layout leaves its tile; an empty string if it does not.
+
+    >>> beyond_tile(Layout((4, 2), (2, 1)), (4, 2)), beyond_tile(Layout((4, 2), (4, 1)), (4, 2))
+    ('', 'the thread-value layout reaches index 13 and leaves the tile, because 4x2 elements have the indices 0 to 7')
+    """
+    area, last = math.prod(tile), int(cosize(layout)) - 1
+    if last < area:
+        return ""
+    shape = "x".join(map(str, tile))
+    indices = f"because {shape} elements have the indices 0 to {area - 1}"
+    return f"the thread-value layout reaches index {last} and leaves the tile, {indices}"
 
 
 def _thread(part: Any) -> str:

@@ -10,9 +10,16 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cute_py.errors import CompositionMismatchError, CuteError, InvalidValueError, unless_refused
+from cute_py.errors import (
+    CompositionMismatchError,
+    CuteError,
+    InvalidTypeError,
+    InvalidValueError,
+    given,
+    unless_refused,
+)
 from cute_py.layout.arguments import IntTuple, LayoutLike, Tiler
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition, tiler_text
@@ -24,6 +31,10 @@ from cute_py.layout.steps import explained, steps
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
 from cute_py.notation.parse import Parsed, parse
+
+if TYPE_CHECKING:
+    from cute_py.atom.copy_atom import CopyAtom
+    from cute_py.atom.mma_atom import MmaAtom
 
 
 def whether_function(left: LayoutLike, right: Tiler) -> str:
@@ -105,9 +116,18 @@ MOST_NESTED: Final = 12
 def layout_mode(layout: Layout, *mode: int) -> Layout:
     """Return a mode of a layout, as C++'s `layout<0>(L)` and `get<0>(L)` do.
 
+    Raises:
+        InvalidTypeError: the first operand has no modes.
+
     >>> print(layout_mode(Layout(((2, 3), 4)), 0, 1))
     3:2
     """
+    if not hasattr(layout, "__getitem__"):
+        raise InvalidTypeError(
+            f"the first operand of layout and get must be a layout, not {given(layout)}",
+            hint="if this is a call of a variable, define the variable in the same text: layout = (4,8):(8,1); "
+            "layout(2, 3)",
+        )
     for index in mode:
         layout = layout[index]
     return layout
@@ -128,11 +148,17 @@ def _operation(name: str) -> Callable[..., LayoutLike | Parsed] | None:
     }
     if name in named:
         return named[name]
+    if name in _TILED:
+        from cute_py import atom
+
+        return getattr(atom, name)  # type: ignore[no-any-return]
     if name in _EVALUATED:
         return getattr(algebra, name)  # type: ignore[no-any-return]
     return next((one for one in explained() if one.__name__ == name), None)
 
 
+_TILED: Final = ("make_tiled_mma", "make_tiled_copy")
+"""Operations that make a tiled operation of an atom."""
 _EVALUATED: Final = frozenset(
     (
         *("nullspace", "max_common_layout", "max_common_vector", "size", "cosize", "rank", "depth", "shape", "stride"),
@@ -177,7 +203,7 @@ def _read_call(found: re.Match[str] | None, nested: int = 0) -> _Call | None:
     if parts and parts[0].isidentifier() and found["name"] not in _OF_NUMBERS:
         raise InvalidValueError(f"{found['name']}: the layout {parts[0]} is not known")
     given = f"<{','.join(template)}>" if template else ""
-    shown = [*map(printed, operands), *(mode[0] for mode in modes)]
+    shown = [*(getattr(one, "op", None) or printed(one) for one in operands), *(mode[0] for mode in modes)]
     head = f"{found['name']}{given}({', '.join(shown)})"
     chosen += [int(n) for mode in modes for n in mode["numbers"].split(",") if n.strip()]
     if found["name"] in ("append", "prepend") and chosen:  # append<3>(L): up to rank 3
@@ -202,6 +228,8 @@ def source_layout(text: str, nested: int = 0) -> Any:
     """
     from cute_py.atom.smem_layouts import gmma_layout, umma_layout
 
+    if (operation := _OPERATION.fullmatch(text)) is not None:
+        return _atom(operation)
     if _ATOM.fullmatch(text):
         name = text.strip().removesuffix("{}").strip().removeprefix("cute::")
         return (gmma_layout if name.startswith("GMMA") else umma_layout)(name)
@@ -213,6 +241,34 @@ def source_layout(text: str, nested: int = 0) -> Any:
     return call.operation(*call.operands)
 
 
+def _atom(found: re.Match[str]) -> MmaAtom | CopyAtom:
+    """The atom of an operation in source code, with the value type of a `Copy_Atom`.
+
+    Raises:
+        CuteError: no atom has this name.
+    """
+    from cute_py.atom.copy_atoms import copy_atom
+    from cute_py.atom.mma_atoms import mma_atom
+    from cute_py.atom.template_name import split_template
+
+    name = (found["name"] or found["plain"]).strip()
+    if found["kind"] != "Copy_Atom":
+        for atom in (unless_refused(mma_atom, name), unless_refused(copy_atom, name)):
+            if atom is not None:
+                return atom
+        raise InvalidValueError(f"CuTe has no MMA or copy operation named {given(name)}")
+    _, (operation, *types) = split_template(f"Copy_Atom<{name}>")
+    return copy_atom(operation, *(re.sub(r"^(?:cute|cutlass)::", "", one) for one in types[:1]))
+
+
+_OPERATION: Final = re.compile(
+    r"\s*(?:cute::)?(?:(?P<kind>MMA_Atom|Copy_Atom)<(?P<name>[^{}()]{1,400})>"
+    r"|(?P<plain>(?:SM[0-9]{2,3}_|Universal(?:Copy|FMA)\b|AutoVectorizingCopy|DefaultCopy)[^{}()]{0,400}))"
+    r"\s?(?:\{\s?\}|\(\s?\))?\s*"
+)
+"""An operation of MMA_ATOMS or COPY_ATOMS, or an atom of it, in C++ source: its type, or an object of it."""
+
+
 def _misfit(operation: Callable[..., LayoutLike | Parsed], operands: Sequence[Parsed]) -> str | None:
     """Why an operation does not take this number of operands; None if it does."""
     try:
@@ -220,6 +276,25 @@ def _misfit(operation: Callable[..., LayoutLike | Parsed], operands: Sequence[Pa
     except TypeError as error:
         return str(error)
     return None
+
+
+class _Place(NamedTuple):
+    """A layout and a coordinate."""
+
+    layout: Layout | ComposedLayout
+    coord: Any
+
+
+def _place(text: str) -> _Place | None:
+    """A layout and the coordinate that follows it; None for any other string."""
+    text = text.strip()
+    begin = _last_bracket(text)
+    if not begin:
+        return None
+    layout, coord = (unless_refused(parse, part) for part in (text[:begin], text[begin:]))
+    if not isinstance(layout, (Layout, ComposedLayout)) or not isinstance(coord, tuple):
+        return None
+    return _Place(layout, coord[0] if len(coord) == 1 else coord)
 
 
 def spelled_place(text: str) -> str | None:
@@ -232,14 +307,9 @@ def spelled_place(text: str) -> str | None:
     """
     from cute_py.arith_tuple.cells import text as printed
 
-    text = text.strip()
-    begin = _last_bracket(text)
-    if not begin:
+    if (read := _place(text)) is None:
         return None
-    layout, coord = (unless_refused(parse, part) for part in (text[:begin], text[begin:]))
-    if not isinstance(layout, (Layout, ComposedLayout)) or not isinstance(coord, tuple):
-        return None
-    place: Any = coord[0] if len(coord) == 1 else coord
+    layout, place = read
     head = f"{layout} at the coordinate {printed(place)}"
     try:
         found = layout(place)
@@ -292,19 +362,110 @@ _CALL: Final = re.compile(rf"\s*(?:explain\(\s*(?=\w+\s*,))?{_NAME}\s*[(,](?P<op
 
 
 _DEFINITION: Final = re.compile(
-    r"(?:using |(?:static |constexpr |const ){0,3}(?:auto|int|size_t|Layout|Shape|Stride) (?:const )?)?"
+    r"(?:using |(?:static |constexpr |const ){0,3}(?:auto|int|size_t|Layout|Shape|Stride|TiledMMA|TiledCopy) "
+    r"(?:const )?)?"
     r"(?P<name>[A-Za-z_]\w{0,40})\s?=\s?(?P<value>[^=\s].{0,4000})",
     re.DOTALL,
 )
 """A definition of a variable in C++ or Python, without the semicolon."""
-_PRINTED: Final = re.compile(r"(?:cute(?:\.|::))?print(?:_layout|_latex)?\((?P<value>.{1,4000})\)", re.DOTALL)
+_PRINTED: Final = re.compile(
+    r"(?:cute(?:\.|::))?print(?:f\(\s?\"[^\"\n]{0,400}\"\s?,|(?:_layout|_latex)?\()(?P<value>.{1,4000})\)", re.DOTALL
+)
+_ASSERTED: Final = re.compile(
+    r"(?:CUTE_(?:STATIC_)?ASSERT(?:_V)?|(?:static_)?assert)\b\s?(?P<condition>[^\s].{0,4000})", re.DOTALL
+)
+"""An assertion in C++ or Python."""
 _ONE_THREAD: Final = re.compile(r"\bif\s?\((?:cute::)?thread0?\([0-9, ]{0,20}\)\)\s?")
 """CuTe's condition for one thread, before a statement that prints."""
-_TYPE_OF: Final = re.compile(r"decltype\((?P<value>.{1,4000})\)", re.DOTALL)
+_TYPE_OF: Final = re.compile(r"(?:decltype|int)\((?P<value>.{1,4000})\)", re.DOTALL)
+"""The type of an expression, or its value as an integer."""
 _ATTRIBUTE: Final = re.compile(
     r"\b(?P<name>[A-Za-z_]\w{0,40})(?:\[(?P<mode>[0-9]{1,3})\]|\.(?P<attribute>shape|stride|size|cosize|rank|depth)\b(?:\(\))?)"
 )
 """A mode, or an attribute or method, of a variable: `L[0]`, `L.shape`, `L.size()`."""
+
+
+class SourceConstants:
+    """The integer constants that source code defines: `constexpr int M = 1024;`, `#define N 64`, `K = M / 2`.
+
+    A name that the code changes, or defines with different values, is not a constant.
+
+    >>> constants = SourceConstants("constexpr int M = 1024, N = M / 4; int i = 0; i++;")
+    >>> constants.evaluate("{N, (M + 1) * sizeof(float)}"), constants.evaluate("{i, M}")
+    ('{256, 4100}', '{i, M}')
+    """
+
+    def __init__(self, text: str) -> None:
+        from cute_py.explanation.readings import some
+
+        self._values: dict[str, int] = {}
+        self._spans: dict[str, tuple[int, int]] = {}
+        changed = {one[1] or one[2] for one in some(_CHANGED.finditer(text), MOST_CONSTANTS)}
+        for one in some(_CONSTANT.finditer(text), MOST_CONSTANTS):
+            name = one["name"] or one["macro"]
+            number = self._number(one["value"], [])
+            if number is None or self._values.get(name, number) != number:
+                changed.add(name)
+            if name in changed:
+                self._values.pop(name, None)
+            else:
+                self._values[name] = number  # type: ignore[assignment]
+                self._spans.setdefault(name, one.span())
+
+    def evaluate(self, written: str, used: list[tuple[int, int]] | None = None) -> str:
+        """Replace an expression, or each expression of a list, by its number. A string that is neither is returned
+        unchanged. The spans of the definitions that are needed are appended to `used`."""
+        from cute_py.notation.argument_lists import split_operands
+
+        whole = _IN_BRACES.fullmatch(written)
+        spans: list[tuple[int, int]] = []
+        items = split_operands(whole["items"].strip().removesuffix(",")) if whole else [written]
+        numbers = [self._number(item, spans) for item in items]
+        if None in numbers and whole:  # `(int)N * sizeof(half)` is no list
+            whole, spans = None, []
+            numbers = [self._number(written, spans)]
+        if None in numbers:
+            return written
+        if used is not None:
+            used += spans
+        listed = ", ".join(map(str, numbers))
+        return f"{{{listed}}}" if whole else listed
+
+    def _number(self, written: str, used: list[tuple[int, int]]) -> int | None:
+        """The integer that an expression of constants denotes; None for anything else."""
+        from cute_py.explanation.readings import type_bits
+        from cute_py.notation.source_numbers import read_sum, without_casts
+        from cute_py.ptx.parse import immediate
+
+        def number(word: re.Match[str]) -> str:
+            if word["type"]:
+                bits = type_bits(word["type"])
+                return str(bits // 8) if bits else word[0]
+            if word["name"] not in self._values:
+                return word[0]
+            used.append(self._spans[word["name"]])
+            return str(self._values[word["name"]])
+
+        plain = _OPERAND.sub(number, written.strip())
+        known = immediate(_SUFFIX.sub("", without_casts(plain)))
+        return read_sum(plain, type_bits) if known is None else known
+
+
+MOST_CONSTANTS: Final = 600
+"""Maximum number of definitions of constants that are read."""
+_CONSTANT: Final = re.compile(
+    r"(?:(?<![\w.>])(?P<name>[A-Za-z_]\w{0,60}+)\s{0,9}+=(?!=)|#define\s{1,9}(?P<macro>[A-Za-z_]\w{0,60}+)[ \t]{1,9})"
+    r"[ \t]{0,9}(?P<value>[^;,\n{}=]{1,200})"
+)
+_CHANGED: Final = re.compile(
+    r"(?<!\w)([A-Za-z_]\w{0,60}+)\s{0,9}+(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)=)|(?:\+\+|--)\s{0,9}([A-Za-z_]\w{0,60})"
+)
+"""A name that the code increments, or assigns to with an operator."""
+_IN_BRACES: Final = re.compile(r"\s*[{\[(](?P<items>[^{}\[\]]{0,2000})[}\])]\s*")
+_OPERAND: Final = re.compile(
+    r"\bsizeof\s?\(\s?(?P<type>[\w:]{1,80})\s?\)|(?<![\w.:>])(?P<name>[A-Za-z_]\w{0,60}+)(?!\s?[(.:\[]|<(?!<)|->)"
+)
+_SUFFIX: Final = re.compile(r"(?<=[0-9a-fA-F])[uUlLzZ]{1,3}\b")
 
 
 def _statements(text: str) -> list[str]:
@@ -332,48 +493,127 @@ def spelled_statements(text: str) -> str | None:
       slice: (4):(8)
       offset: 2
     """
-    from cute_py.arith_tuple.cells import text as printed
-    from cute_py.explanation.layouts import any_layout
-
     if "=" not in text or len(text) > LONGEST_PLACE:
         return None
-    *before, last = _statements(text) or [""]
-    names: dict[str, str] = {}
-    expressions: dict[str, str] = {}
+    *before, last = [one for one in _statements(text) if not one.isdecimal()] or [""]  # numbers are output
+    known = _Definitions()
+    answers: list[str] = []
+    for statement in before:
+        shown = known.shown(statement)
+        answers += shown or []
+        if not shown and (shown is not None or not known.define(statement)):
+            return None
+    if (shown := known.shown(last)) is None:
+        defined = _DEFINITION.fullmatch(last)
+        last = defined["value"].strip().removesuffix("{}") if defined else last
+        answer = known.answer(last)
+        # Other readers explain a refused call, and a type, if they are alone.
+        alone = defined and "\nis refused: " not in (answer or "") and not _TYPE_OF.fullmatch(last)
+        shown = [answer] if answer is not None and (before or alone) else []
+    elif not before:
+        return None
+    return "\n".join([*known.lines(), *answers, *shown]) if shown else None
 
-    def attribute(one: re.Match[str]) -> str:
-        if one["name"] not in names:
-            return one[0]
-        return f"layout<{one['mode']}>({one['name']})" if one["mode"] else f"{one['attribute']}({one['name']})"
 
-    def replaced(part: str) -> str:
+class _Definitions:
+    """Variables that statements of source code define, and the answers to statements that use them."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, str] = {}
+        self._expressions: dict[str, str] = {}
+        self._answered: set[str] = set()
+
+    def lines(self) -> list[str]:
+        """One line for each variable that no answer explains."""
+        return [f"{name} = {value}" for name, value in self._values.items() if name not in self._answered]
+
+    def define(self, statement: str) -> bool:
+        """Add the variable that a statement defines. Return False for any other statement."""
+        from cute_py.arith_tuple.cells import text as printed
+
+        one = _DEFINITION.fullmatch(statement)
+        value = None if one is None else self.value(one["value"])
+        if one is None or value is None or unless_refused(parse, printed(value)) != value:
+            return False
+        self._expressions[one["name"]] = self._replaced(one["value"])
+        self._values[one["name"]] = printed(value)
+        return True
+
+    def value(self, expression: str) -> LayoutLike | Parsed | None:
+        """The value of an expression; None if it is not known."""
+        spelled = self._replaced(expression)
+        value = unless_refused(source_layout, spelled)
+        place = None if value is not None else _place(spelled)
+        return value if place is None else unless_refused(place[0], place[1])
+
+    def answer(self, expression: str, is_printed: bool = False) -> str | None:
+        """Explain an expression: of a variable, the steps of its definition. None if it has no explanation."""
+        from cute_py.explanation.layouts import any_layout
+
+        spelled = self._expressions.get(expression, self._replaced(expression))
+        found = spelled_composition(spelled) or spelled_call(spelled) or spelled_place(spelled)
+        if found is not None:
+            self._answered.add(expression)
+        elif is_printed:
+            value = unless_refused(source_layout, spelled)
+            found = any_layout(value) if isinstance(value, Layout) else None
+        return found
+
+    def shown(self, statement: str) -> list[str] | None:
+        """Explain what a statement prints or asserts: an empty list if this is not known, and None if the statement
+        does neither."""
+        from cute_py.notation.argument_lists import matching_bracket, split_operands
+
+        if one := _ASSERTED.fullmatch(statement):
+            condition = one["condition"].strip()
+            if condition.startswith("(") and matching_bracket(condition, 1) == len(condition) - 1:
+                condition = condition[1:-1]
+            left, _, right = split_operands(condition)[0].partition("==")
+            values = self.value(left.strip()), self.value(right.strip())
+            answer = self.answer(left.strip())
+            if answer is None or None in values:
+                return []
+            return [
+                answer,
+                f"  the assertion that it is {right.strip()} {'holds' if values[0] == values[1] else 'fails'}",
+            ]
+        if (one := _PRINTED.fullmatch(statement)) is None:
+            return None
+        parts = [part.removesuffix("{}") for part in split_operands(one["value"]) if not part.startswith(('"', "'"))]
+        answers = [self.answer(part, is_printed=True) for part in parts]
+        return [] if None in answers else [answer for answer in answers if answer is not None]
+
+    def _replaced(self, part: str) -> str:
+        """The expression with the values of its variables."""
+
+        def attribute(one: re.Match[str]) -> str:
+            if one["name"] not in self._values:
+                return one[0]
+            return f"layout<{one['mode']}>({one['name']})" if one["mode"] else f"{one['attribute']}({one['name']})"
+
         part = _ATTRIBUTE.sub(attribute, part)
         if kind := _TYPE_OF.fullmatch(part.strip()):
             part = kind["value"]
-        return re.sub(r"\b([A-Za-z_]\w*)(?:\{\})?", lambda word: names.get(word[1], word[0]), part)
+        return re.sub(r"\b([A-Za-z_]\w*)(?:\{\})?", lambda word: self._values.get(word[1], word[0]), part)
 
-    for statement in before:
-        one = _DEFINITION.fullmatch(statement)
-        value = None if one is None else unless_refused(source_layout, replaced(one["value"]))
-        if one is None or value is None or unless_refused(parse, printed(value)) != value:
-            return None
-        expressions[one["name"]] = replaced(one["value"])
-        names[one["name"]] = printed(value)
-    defined, shown = _DEFINITION.fullmatch(last), _PRINTED.fullmatch(last)
-    if chosen := defined or shown:
-        last = chosen["value"].strip().removesuffix("{}")
-    expression = expressions.get(last, replaced(last))  # of a variable, the steps of its definition
-    answer = spelled_composition(expression) or spelled_call(expression) or spelled_place(expression)
-    if answer is not None:
-        names.pop(last, None)
-    elif shown:
-        value = unless_refused(source_layout, expression)
-        answer = any_layout(value) if isinstance(value, Layout) else None
-    # Other readers explain a refused call, and a type, if they are alone.
-    alone = defined and "\nis refused: " not in (answer or "") and not _TYPE_OF.fullmatch(last)
-    if answer is None or not (before or alone):
+
+def undefined_call(text: str) -> str | None:
+    """The name of the variable that a short text calls with a coordinate, but does not define; None if there is none.
+
+    >>> undefined_call("print(layout(3, 5))"), undefined_call("layout = (4,8):(8,1); print(layout(3, 5))")
+    ('layout', None)
+    """
+    if len(text) > LONGEST_CALL or (one := _CALLED.search(text)) is None:
         return None
-    return "\n".join([*(f"{name} = {value}" for name, value in names.items()), answer])
+    name = one["name"]
+    return None if re.search(rf"\b{name}\s?=(?!=)", text) else name
+
+
+LONGEST_CALL: Final = 120
+"""Longest text, in characters, that may be a call of a variable which is not defined."""
+_CALLED: Final = re.compile(
+    r"(?<![\w.:>])(?!print)(?P<name>[A-Za-z_]\w{0,40}+)\((?:\s?[0-9_]{1,9}\s?,){1,8}\s?[0-9_]{1,9}\s?\)"
+)
 
 
 def spelled_call(text: str) -> str | None:
@@ -385,7 +625,13 @@ def spelled_call(text: str) -> str | None:
     """
     from cute_py.arith_tuple.cells import text as printed
 
-    call = unless_refused(_read_call, _CALL.fullmatch(text))
+    found = _CALL.fullmatch(text)
+    try:
+        call = _read_call(found)
+    except CuteError as error:
+        if found is None or found["name"] not in _TILED or not _OPERATION.match(found["operands"]):
+            return None
+        return f"{text.strip()}\nis refused: {error}"
     if call is None:
         return None
     operation, operands, head = call
@@ -395,8 +641,14 @@ def spelled_call(text: str) -> str | None:
     try:
         if operation is composition and len(operands) == 2:
             return f"{head}\n{composition_text(operands[0], operands[1])}"
-        made = map(str, steps(stepped, *operands)) if stepped else [f"result: {printed(operation(*operands))}"]
-        return "\n".join([head, *made, *static_lines(operation, *operands)])
+        if stepped:
+            return "\n".join([head, *map(str, steps(stepped, *operands)), *static_lines(operation, *operands)])
+        made = operation(*operands)
+        if operation.__name__ in _TILED:
+            from cute_py.explanation.atoms import atom_text
+
+            return f"{head}\n{atom_text(made)}"
+        return "\n".join([head, f"result: {printed(made)}", *static_lines(operation, *operands)])
     except CuteError as error:
         return f"{head}\nis refused: {error}"
     except (TypeError, IndexError) as error:

@@ -67,19 +67,23 @@ ERRORS: Final = tuple(
 _BY_NUMBER: Final = {row.number: row for row in ERRORS}
 
 _SANITIZER: Final = re.compile(
-    r"(?<!=)=++\s{0,80}+(?P<what>Illegal instruction|Invalid __(?P<space>"
+    r"(?:(?<!=)=++\s{0,80}+|(?<!\w)(?=Invalid __))(?P<what>Illegal instruction|Invalid __(?P<space>"
     r"\w{1,80})__ (?P<access>[\w?]{1,100}) of size (?P<size>[0-9]{1,100}) bytes|"
     r"Misaligned (?:Shared or Local )?Address|Barrier error[^\n]{0,120}|Warp Illegal Instruction|"
     r"Out-of-range[^\n]{0,80})",
     re.IGNORECASE,
 )
-_AT: Final = re.compile(r"(?<!=)=++\s{0,80}+at (?:0x[0-9a-f]{1,100} in )?(?P<where>[^\n]{1,300})")
+_AT: Final = re.compile(r"(?:(?<!=)=++\s{0,80}+|\n[ \t]{0,80}+)at (?:0x[0-9a-f]{1,100} in )?(?P<where>[^\n]{1,300})")
 _IN_TMA: Final = re.compile(
     r"SM[0-9]{2,3}_\w{0,80}TMA_\w{1,80}::|copy_sm[0-9]{2,3}_tma|UTMA[A-Z]{2,6}|async_bulk|\btma::", re.IGNORECASE
 )
 """Matches the place of a TMA instruction, in contrast to a place in a kernel whose name or arguments mention TMA."""
 _BEYOND_SHARED: Final = re.compile(r"Out-of-range shared or local", re.IGNORECASE)
 _FAULT: Final = re.compile(r"Address (?P<address>0x[0-9a-fA-F]{1,16}) is (?P<why>[^\n]{1,160})")
+_NEAREST: Final = re.compile(
+    r"and is (?P<gap>[0-9,]{1,20} bytes (?:before|after) the nearest allocation at 0x[0-9a-fA-F]{1,16} of size "
+    r"[0-9,]{1,20} bytes)"
+)
 _OFFSET: Final = re.compile(
     r"(?P<what>smem|shared|destination|dst|source|src|stage|tile|bar(?:rier)?|mbar(?:rier)?|map|desc(?:riptor)?|tensor_?map|"
     r"global|gmem|base)\w{0,80}(?P<between>(?:(?!\)\+0x)[^\n;]){0,40}?)\+\s{0,80}(?P<offset>(?:0x[0-9a-fA-F]{1,8}|[0-9]{1,8}))\b",
@@ -433,7 +437,9 @@ def _sanitizer(text: str) -> Iterator[Reading]:
         broken: list[Diagnostic] = []
         misaligned = "misaligned" in what.lower()
         if fault := _FAULT.search(notes):
-            lines.append(f"address {fault['address']} is {fault['why'].strip()}")
+            nearest = _NEAREST.search(notes)
+            further = f", {nearest['gap']}" if nearest else ""
+            lines.append(f"address {fault['address']} is {fault['why'].strip()}{further}")
             if "misaligned" in fault["why"].lower():
                 misaligned = True
                 address, size = int(fault["address"], 16), int(match["size"] or 16)

@@ -24,6 +24,7 @@ from cute_py.explanation.compositions import (
     spelled_place,
     spelled_statements,
     static_lines,
+    undefined_call,
 )
 from cute_py.explanation.definitions import (
     Thing,
@@ -56,7 +57,7 @@ from cute_py.layout.composition import composition
 from cute_py.layout.layout import Layout
 from cute_py.layout.steps import explained, steps
 from cute_py.layout.swizzle import Swizzle
-from cute_py.notation.log_lines import as_printed, unwrapped
+from cute_py.notation.log_lines import as_printed, unwrapped, without_prompts
 from cute_py.notation.parse import check_length, parse
 from cute_py.tensor.tensor import Tensor
 
@@ -137,7 +138,7 @@ def _of_text(text: str) -> Explanation:
     check_length(text)
     from cute_py.explanation.rows.terms import asked
 
-    text = asked(text)
+    text = _CPP_NAME.sub(r"\1", asked(without_prompts(text)))
     if _ORDER_NAME.fullmatch(text.strip().lower()):
         from cute_py.explanation.format_pastes import order_name_text
 
@@ -192,6 +193,8 @@ def _of_other_text(text: str) -> Explanation:
     return Explanation(_text_explained(as_printed(text)))
 
 
+_CPP_NAME: Final = re.compile(r"\A\s{0,80}cute::(\w{1,200})\s{0,80}\Z")
+"""Matches a name in the namespace of CuTe C++."""
 _OF_SCALES: Final = re.compile(
     r"e8m0|\(\(_32,_4\)|\(\(_8,_4,_4\)|<_32,\s?_4>|<_8,\s?_4,\s?_4>|<cute::C<32>|Sm1xx|SfAtom|BlockWise|ScalingType|_32F|"
     r"float[468]_t|float4_e2m1fn_x2|ue4m3|(?-i:MXFP|NVFP4)",
@@ -255,8 +258,8 @@ _RECOGNISERS: Final[tuple[_Recogniser, ...]] = (
     _recogniser("tiled_pastes", "read_tiled", r"Tiled|[_ ]Atom|desc|Thr(?:Copy|MMA)"),
     _recogniser("dsl_pastes", "read_dsl_tensors", "tensor|raw_ptr"),
     _recogniser("triton_pastes", "read_tensor_descriptors", "tensor_?descriptor"),
-    _recogniser("layout_pastes", "read_printed"),
     _recogniser("dsl_pastes", "read_dsl_types", "!cute"),
+    _recogniser("layout_pastes", "read_printed"),
     _recogniser("layout_pastes", "read_spelled"),
 )
 """Readers of a pasted text, in order; each sees only the text that earlier ones have not read."""
@@ -404,6 +407,9 @@ def _named_terms(text: str, facts: dict[str, str]) -> str:
     elif sentence:
         facts |= {"recognised": ", ".join(known) or "nothing", "missing": MISSING}
     if not known or not sentence:
+        if (called := undefined_call(text)) is not None:
+            of_call = f"the definition of {called}: if it is a layout, write {called} = (4,8):(8,1) before its call"
+            facts = {"takes": facts["takes"], "missing": of_call}
         hint = "`cute-py check FILE` and `cute-py run FILE` judge a kernel" if _KERNEL.search(text) else None
         raise InvalidTypeError(f"no explanation of str {given(text)}", facts, hint)
     terms = [part for name in known if (part := term_text(name)) is not None]

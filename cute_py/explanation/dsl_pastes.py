@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, shortened, unless_refused
-from cute_py.explanation.layout_pastes import facts_of, with_symbols
+from cute_py.explanation.layout_pastes import composed_facts, facts_of, with_symbols
 from cute_py.explanation.messages import messages_of
-from cute_py.explanation.readings import Reading, some, without
+from cute_py.explanation.readings import Reading, some, type_bits, without
 from cute_py.explanation.rows.known_texts import found, rows
+from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import product_each
 from cute_py.notation.argument_lists import matching_bracket
 from cute_py.notation.parse import parse
@@ -257,11 +258,17 @@ def read_dsl_types(text: str) -> list[Reading]:
             divisors = sorted({int(n) for n in re.findall(r"div=([0-9]{1,9})", inside)})
             known = f"; known divisors: {', '.join(map(str, divisors))}" if divisors else ""
             lines.append(f"each ? is a number that is known only at run time{known}")
-        lines += [line for piece in pieces for line in _piece_lines(piece)]
-        found.append(Reading(f"!cute.{name}, a type of CuTe DSL (MLIR)", match.start(), end + 1, lines))
+        bits = type_bits(pointer[1]) if pointer else 0
+        lines += [line for piece in pieces for line in _piece_lines(piece, bits or None)]
+        value = _SSA_VALUE.search(text[max(0, match.start() - 100) : match.start()])
+        named = f"{value[1]}: " if value else ""
+        begin = match.start() - len(value[0]) if value else match.start()
+        found.append(Reading(f"{named}!cute.{name}, a type of CuTe DSL (MLIR)", begin, end + 1, lines))
     return found
 
 
+_SSA_VALUE: Final = re.compile(r"(?<![\w%])(%[\w.#]{1,60})[ \t]{0,9}[:=][ \t]{0,9}\Z")
+"""The name of the value whose type follows."""
 _DSL_KINDS: Final = {
     "layout": "a layout: shape and stride, or a swizzle composed with one",
     "memref": "a tensor in memory: element type, memory, alignment, layout",
@@ -282,11 +289,13 @@ _DSL_KINDS: Final = {
 }
 
 
-def _piece_lines(piece: str) -> list[str]:
+def _piece_lines(piece: str, bits: int | None) -> list[str]:
+    """Describe a part of a type. bits: the width of an element, if the type has one."""
     piece = re.sub(r"^S<([0-9]{1,100}),([0-9]{1,100}),(-?[0-9]{1,100})>", r"Sw<\1,\2,\3>", piece.strip())
     try:
         thing = parse(piece)
     except CuteError:
         return [piece] if len(piece) < 200 else []
     lines = [f"{piece}: {type(thing).__name__.lower()}" if not isinstance(thing, tuple) else piece]
-    return [*lines, *(line.strip() for line in facts_of(thing))]
+    facts = composed_facts(thing, bits, of_dsl=True) if isinstance(thing, ComposedLayout) else facts_of(thing)
+    return [*lines, *(line.strip() for line in facts)]

@@ -429,7 +429,7 @@ def _lost_swizzles(prints: Sequence[_Print]) -> Iterator[Reading]:
 # ---- spellings of other programs -----------------------------------------------------------------------------------
 
 _UNKNOWN: Final = re.compile(r"\?(?:\{[^{}]{0,400}\})?")
-_CALL: Final = re.compile(r"\b(?:cute\.)?(?:make_)?[Ll]ayout\s{0,9}\(\s{0,9}(?=[(0-9_])")
+_CALL: Final = re.compile(r"\b(?:cute\.)?(?:make_l|L)ayout\s{0,9}\(\s{0,9}(?=[(0-9_])")
 _NUMBERS: Final = r"[\[(][-0-9, ]{1,80}[\])]"
 _TORCH: Final = re.compile(
     r"(?:torch\.Size\(|\b(?:shape|sizes?)\b\"?(?:\(\))?\s{0,9}[=:]?\s{0,9}(?:torch\.Size\()?)\s{0,9}"

@@ -16,8 +16,9 @@ from typing import Any, Final, TypeAlias
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidValueError, shortened, unless_refused
+from cute_py.explanation.compositions import SourceConstants
 from cute_py.explanation.cuda_pastes import EARLIER, refused_at, refused_code, refused_why
-from cute_py.explanation.readings import TYPE_NAME, Reading, some, type_bits
+from cute_py.explanation.readings import TYPE_NAME, Reading, blank, some, type_bits
 from cute_py.notation.argument_lists import matching_bracket, split_operands
 from cute_py.notation.source_numbers import LONGEST_NUMBER, Value, read_value
 from cute_py.tma.descriptor.data_types import FORMATS, format_of
@@ -57,7 +58,7 @@ _ARGUMENT: Final = re.compile(
     r"(?=[\s:=@\[\"'])(?:@[0-9]{1,100})?(?:\[[^\]\n]{0,20}\])?[\"']"
     r"?[ \t]{0,20}(?:\n?\$[0-9]{1,100})?[ \t]{0,20}[:=]?[ \t]{0,20}"
     r"(?:\([\w ]{1,100}\)[ \t]{0,20}(?=[0-9]))?(?P<value>\((?:nil|null)\)|[(\[{][^()\[\]{}\n]{0,200}[)\]}]?|"
-    r"<[\w.]{1,100}:\s{0,9}[0-9]{1,100}>|[-\w.]{1,100})",
+    r"<[\w.]{1,100}:\s{0,9}[0-9]{1,100}>|[-\w.]{1,100}(?:::\w{1,100})?)",
     re.IGNORECASE,
 )
 _CALL: Final = re.compile(
@@ -298,11 +299,14 @@ def _integers(parts: Sequence[str]) -> tuple[int, ...]:
 
 def _calls(text: str, read: list[Span]) -> Iterator[Reading]:
     """Read the arguments of each call. Append the spans of the declarations that a call reads to `read`."""
+    if _CALL.search(text) is None:
+        return
+    source = _COMMENT.sub(lambda comment: blank(comment[0]), text)
+    constants = SourceConstants(source)
     for match in some(_CALL.finditer(text), 16):
-        end = matching_bracket(text, match.end())
-        written = re.sub(r"(?s:/\*.*?(?:\*/|\Z))|//[^\n]*", " ", text[match.end() : end])
+        end = matching_bracket(source, match.end())
         declared: list[Span] = []
-        parts = [_argument(part, text, declared) for part in split_operands(written)]
+        parts = [_argument(part, source, declared, constants) for part in split_operands(source[match.end() : end])]
         im2col = "im2col" in match["name"].lower()
         packed = "tvm" in match["name"].lower()
         fields = (_packed if packed else _positional)(parts, im2col)
@@ -310,24 +314,33 @@ def _calls(text: str, read: list[Span]) -> Iterator[Reading]:
             continue
         read += declared
         kind = f"Arguments of {'TVM’s ' if packed else ''}{match['name']}".replace("’", "'")
-        yield from _judged(kind, (match.start(), min(end + 1, len(text))), fields, [])
+        for reading in _judged(kind, (match.start(), min(end + 1, len(text))), fields, []):
+            yield replace(reading, further=declared)
 
 
-def _argument(part: str, text: str, declared: list[Span]) -> Value:
+_COMMENT: Final = re.compile(r"(?s:/\*.*?(?:\*/|\Z))|//[^\n]*")
+
+
+def _argument(part: str, text: str, declared: list[Span], constants: SourceConstants) -> Value:
     """The value of one argument: a number, a list, or the string itself. For a variable, the value that `text` assigns
-    to it, whose span is appended to `declared`."""
+    to it. The spans of the definitions that were read are appended to `declared`."""
+
+    def known(written: str) -> Value:
+        return read_value(constants.evaluate(written, declared), type_bits)
+
     part = re.sub(r"^\w{1,80}\s{0,80}=\s{0,80}(?!=)", "", part.strip())
-    value = read_value(part, type_bits)
+    value = known(part)
     name = re.sub(r"^&|\+\s{0,80}1$|\.data\(\)$", "", part.replace(" ", "")).strip()
     if isinstance(value, str) and re.fullmatch(r"[A-Za-z_]\w*", name):
         assigned = re.search(
             rf"(?<![\w.]){re.escape(name)}\s{{0,80}}+(?:\[[^\]\n]{{0,400}}\])?\s{{0,80}}+=?\s{{0,80}}+(?:\([\w "
-            rf"]+\))?\s{{0,80}}+([{{\[(][^{{}}\[\]\n]{{0,300}}[}}\])]|[-\w]{{1,100}})\s{{0,80}}[;,\n)]",
+            rf"]+\))?\s{{0,80}}+(\{{[^{{}}\[\]]{{0,300}}\}}|[\[(][^{{}}\[\]\n]{{0,300}}[\])]|[-\w]{{1,100}})"
+            r"\s{0,80}[;,\n)]",
             text,
         )
         if assigned is not None:
             declared.append(assigned.span())
-            found = read_value(assigned[1], type_bits)
+            found = known(assigned[1])
             return found[1:] if isinstance(found, tuple) and part.replace(" ", "").endswith("+1") else found
     return value
 
@@ -377,7 +390,8 @@ def _by_name(text: str, read: Sequence[Span] = ()) -> Iterator[Reading]:
     """Read named arguments, except declarations that a call reads."""
     heads = [match.start() for match in some(_HEADER.finditer(text))]
     matches = [m for m in some(_ARGUMENT.finditer(text), 600) if not any(a <= m.start() < b for a, b in read)]
-    found = [(match.start(), match.end(), *_named(match)) for match in matches]
+    constants, declared = SourceConstants(text if matches else ""), list[Span]()
+    found = [(match.start(), match.end(), *_named(match, constants, declared)) for match in matches]
     names = {name for _, _, name, _ in found}
     if "global_dim" not in names or not (heads or names & {"box_dim", "pixels_per_column"}):
         return
@@ -393,7 +407,8 @@ def _by_name(text: str, read: Sequence[Span] = ()) -> Iterator[Reading]:
         results = [end for begin, end in refused_at(text) if begin >= span[0]]  # each printed map ends with its result
         until = results[-1] if len(groups) == 1 and results else min([e for e in results if e >= span[1]], default=0)
         for reading in _judged(kind[0].upper() + kind[1:], (span[0], max(span[1], until)), fields, notes):
-            yield replace(reading, elsewhere=_where_else(text)) if reading.elsewhere == LOOK_ELSEWHERE else reading
+            elsewhere = _where_else(text) if reading.elsewhere == LOOK_ELSEWHERE else reading.elsewhere
+            yield replace(reading, elsewhere=elsewhere, further=declared)
 
 
 def _stated_type(text: str) -> str:
@@ -428,12 +443,12 @@ def _by_short_name(text: str) -> Iterator[Reading]:
         yield replace(reading, begin=0, end=len(text))
 
 
-def _named(match: re.Match[str]) -> tuple[str, Value]:
+def _named(match: re.Match[str], constants: SourceConstants, declared: list[Span]) -> tuple[str, Value]:
     name = next(field for field, group in zip(_FIELDS, match.groups(), strict=False) if group)
     value = match["value"]
     if value[:1] in "([{" and value[-1:] not in ")]}":
         return name, "cut"
-    parsed = read_value(value, type_bits)
+    parsed = read_value(constants.evaluate(value, declared) if value[:1] in "([{" else value, type_bits)
     spelled = match[0].lower()
     if name == "global_strides" and isinstance(parsed, tuple) and "cudaglobal" in spelled:
         return name, (-1, *parsed)  # without the stride of mode 0
@@ -478,6 +493,7 @@ _WIDTHS: Final = {1: 0, 2: 1, 4: 2, 8: 4}
 """Bytes of an element -> the unsigned integer of that width, for texts without the type."""
 _PRINTED_ADDRESS: Final = "{0} (an address was printed, not the numbers: print {0}[0] to {0}[rank-1])"
 _NOT_COMPUTED: Final = "{0} (`{1}` is not computed here: replace it with its numbers)"
+_NOT_DEFINED: Final = "{0} (the text does not define `{1}`: add its definition, with the numbers)"
 _LISTS: Final = ("global_dim", "global_strides", "box_dim", "element_strides")
 _CORNERS: Final = ("pixel_box_lower_corner", "pixel_box_upper_corner")
 _WITH_DEFAULTS: Final = ("interleave", "swizzle", "l2_promotion", "oob_fill")
@@ -532,7 +548,10 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
 
 
 def _unread(name: str, value: Value) -> str:
-    """Say why a list of numbers is missing: its address was printed, or it has names or operations."""
+    """Say why a list of numbers is missing: its address was printed, it has names or operations, or it is a variable
+    without a definition."""
+    if isinstance(value, str) and re.fullmatch(r"(?!0x)[A-Za-z_][\w.:>()-]*", value):
+        return _NOT_DEFINED.format(name, shortened(value))
     computed = (
         isinstance(value, str) and re.search(r"[A-Za-z_]", value.lower().replace("0x", "")) and value[:1] in "{[("
     )
@@ -562,7 +581,7 @@ def _settings(fields: Mapping[str, Value]) -> dict[str, object]:
     values: dict[str, object] = {"data_type": 1, **{name: fields[name] for name in ENUM_OF if name in fields}}
     for name, value in values.items():
         if isinstance(value, str):
-            values[name] = value.rpartition(".")[2]  # TensorMapDataType.FLOAT16
+            values[name] = re.split(r"::|\.", value)[-1]  # TensorMapDataType.FLOAT16, CUtensorMapDataType::CU_...
     address = fields.get("global_address")
     return {**values, "global_address": address if isinstance(address, int) else 1 << 20}
 

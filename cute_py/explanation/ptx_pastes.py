@@ -16,6 +16,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 from cute_py.diagnostics import Diagnostic
@@ -24,7 +25,7 @@ from cute_py.explanation.cuda_pastes import REGISTERS, SHARED_AT_ONCE, most_thre
 from cute_py.explanation.readings import HANG, TYPE_NAME, Reading, some, type_bits
 from cute_py.explanation.rows.known_texts import first_of, rows
 from cute_py.ptx.catalog import FORMS
-from cute_py.ptx.check import ParsedInstruction, examine
+from cute_py.ptx.check import ParsedInstruction, examine, nearest_numbers
 from cute_py.ptx.render import ptx
 from cute_py.targets import ARCHITECTURES, MAX_CLUSTER, version_text
 from cute_py.tma.descriptor.limits import STORE_UNIT
@@ -78,7 +79,7 @@ def _instruction(one: ParsedInstruction, match: re.Match[str], arch: str | None)
     broken = [Diagnostic("instruction", text=error, source="PTX ISA; ptxas 13.0.88") for error in one.errors]
     changes = []
     if one.errors and one.form is not None:
-        changes = [f"a form with these modifiers that assembles: {text}" for text in _written(one)]
+        changes = [f"{label}: {text}" for label, text in _written(one)]
     elif arch is not None and takes and arch not in takes:
         broken = one.check_target(arch)
         changes = [f"-arch={takes[0]}, or -gencode arch={takes[0].replace('sm_', 'compute_')},code={takes[0]}"]
@@ -91,15 +92,28 @@ def _instruction(one: ParsedInstruction, match: re.Match[str], arch: str | None)
     return Reading(f"A PTX instruction: {match['name']}", match.start(), end, lines, broken, changes)
 
 
-def _written(one: ParsedInstruction) -> Iterator[str]:
-    """Yield the PTX text of an instruction with the same modifiers and default operands, if it assembles."""
-    if one.form is not None:
-        from cute_py.explanation.offers import passes_check
+def _written(one: ParsedInstruction) -> Iterator[tuple[str, str]]:
+    """Yield changed instructions that assemble, each with its label. A wrong number is replaced by the nearest valid
+    numbers. Otherwise, the changed instruction has the same modifiers and default operands."""
+    if one.form is None:
+        return
+    from cute_py.explanation.offers import passes_check
 
+    made = []
+    for operand, wrong in one.wrong_numbers:
+        for number in nearest_numbers(operand, wrong.value or 0):
+            operands = [str(number) if got is wrong else got.text for _, got in one.operands]
+            made.append((f"{operand.name} = {number}", f"{one.text.split()[0]} {', '.join(operands)};"))
+    if not one.wrong_numbers:
         modifiers: dict[str, Any] = dict(one.chosen)
         text = unless_refused(ptx, one.form.name, **modifiers)  # None: the modifiers can't be combined
-        if text is not None and passes_check(lambda: not examine(text).errors or None):
-            yield text
+        made += [("a form with these modifiers that assembles", text)] if text is not None else []
+    yield from [(label, text) for label, text in made if passes_check(partial(_assembled, text))]
+
+
+def _assembled(text: str) -> ParsedInstruction | None:
+    examined = examine(text)
+    return None if examined.errors else examined
 
 
 # ---- what ptxas says -----------------------------------------------------------------------------------------------
@@ -137,6 +151,10 @@ _TOO_MUCH_SHARED: Final = re.compile(
 )
 
 
+_UNRESOLVED: Final = re.compile(r"Unresolved extern (?:function|variable) '")
+"""A message about the whole module, which names no line of PTX."""
+
+
 def _messages(text: str) -> Iterator[Reading]:
     """Read all messages of ptxas as one reading, because the first is often the cause of the others."""
     matches = some(_PTXAS.finditer(text), 16)
@@ -154,7 +172,8 @@ def _messages(text: str) -> Iterator[Reading]:
         Diagnostic("ptxas", text=what, source="ptxas", severity="warning" if match["advice"] else "error")
         for match, what in zip(matches, said, strict=True)
     ]
-    missing = () if changes or _INSTRUCTION.search(text) else ("the line of PTX that ptxas names, with its operands",)
+    known = changes or _INSTRUCTION.search(text) or all(map(_UNRESOLVED.search, said))
+    missing = () if known else ("the line of PTX that ptxas names, with its operands",)
     begin = matches[0].start(), max(match.end() for match in matches)
     kind = "An error from ptxas" if len(matches) == 1 else f"{len(matches)} errors from ptxas"
     kind = "An advisory from ptxas" if all(match["advice"] for match in matches) else kind

@@ -44,6 +44,7 @@ class Reading:
         missing: data that the text lacks; elsewhere: other possible causes, if no rule is broken.
         judged: whether rules were checked, so that an empty `broken` means that no rule is broken. scope: the rules
             that were judged and the rules that were not.
+        further: the spans of other parts of the text that this explanation reads, such as the definitions of operands.
     """
 
     kind: str
@@ -56,10 +57,16 @@ class Reading:
     elsewhere: str = ""
     judged: bool = False
     scope: Scope | None = None
+    further: Sequence[tuple[int, int]] = ()
 
     def __post_init__(self) -> None:
-        for name in ("meaning", "broken", "changes", "missing"):
+        for name in ("meaning", "broken", "changes", "missing", "further"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
+
+    @property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """The spans of all parts of the text that this explanation reads."""
+        return (self.begin, self.end), *self.further
 
     def __str__(self) -> str:
         parts = [_headed(self.kind, self.meaning) or self.kind]
@@ -141,10 +148,14 @@ def without(text: str, readings: Sequence[Reading]) -> str:
     >>> without("ab cd", [Reading("x", 0, 2)])
     '   cd'
     """
-    for reading in readings:
-        inside = text[reading.begin : reading.end]
-        text = text[: reading.begin] + re.sub(r"[^\n]", " ", inside) + text[reading.end :]
+    for begin, end in (span for reading in readings for span in reading.spans):
+        text = text[:begin] + blank(text[begin:end]) + text[end:]
     return text
+
+
+def blank(text: str) -> str:
+    """As many blanks as the text has characters, with the same line breaks."""
+    return re.sub(r"[^\n]", " ", text)
 
 
 TYPE_NAME: Final = re.compile(

@@ -16,11 +16,13 @@ from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.smem_descriptor import DescriptorKind, SmemDescriptor
 from cute_py.atom.tiled_copy import TiledCopy
 from cute_py.atom.tiled_mma import TiledMma
+from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted, unless_refused
+from cute_py.explanation.atoms import beyond_tile
 from cute_py.explanation.layout_pastes import known_number
 from cute_py.explanation.readings import Reading, some
 from cute_py.layout.int_tuple import product_each, rank, size
-from cute_py.layout.layout import Layout, has_numbers
+from cute_py.layout.layout import Layout, cosize, has_numbers
 from cute_py.layout.trees import leaves
 from cute_py.notation.parse import Parsed, dsl_type, parse
 from cute_py.notation.tiled_operations import as_cpp, same_layouts
@@ -63,11 +65,12 @@ def _tiled_operations(text: str) -> Iterator[Reading]:
         kind = match["kind"].replace(" Atom", "_Atom").replace(" ", "")
         fields = {m[1]: m[2].strip() for line in cpp.split("\n") if (m := _TILED_FIELD.match(line)) and m[1]}
         facts, missing = _operation_facts(kind, fields)
+        broken = [*_beyond_tile(fields)] if "Copy" in kind else []
         if match["slice"]:
             facts.insert(0, f"the slice of thread {match['slice'].strip()}{' (V, M, N, K)' if 'MMA' in kind else ''}")
         facts += _named("\n".join(lines))
         yield Reading(
-            f"{kind}, as {'CuTe DSL' if dsl else 'CuTe'} prints it", match.start(), end, facts, missing=missing
+            f"{kind}, as {'CuTe DSL' if dsl else 'CuTe'} prints it", match.start(), end, facts, broken, missing=missing
         )
 
 
@@ -148,6 +151,15 @@ def _operation_facts(kind: str, fields: dict[str, str]) -> tuple[list[str], list
             lines.append(f"a tile of {'x'.join(map(str, tile))} (M x N x K)")
     missing = [] if shape else ["Shape_MNK"]
     return lines, missing
+
+
+def _beyond_tile(fields: dict[str, str]) -> Iterator[Diagnostic]:
+    """Find a thread-value layout whose offsets leave the tile."""
+    tile, held = _tuple(fields, "Tiler_MN"), _field(fields, "TiledLayout_TV")
+    if held is not None and tile and (found := beyond_tile(held, tile)):
+        text = f"{found}. CuTe does not check this: the copy accesses elements of other tiles"
+        reached = int(cosize(held))
+        yield Diagnostic("thread-value layout", "cosize", reached, "elements", text=text, severity="warning")
 
 
 _WIDEST_ACCESS: Final = 32

@@ -573,7 +573,7 @@ def as_leaf(x: Any) -> Any:
             raise InvalidTypeError(f"expected an integer, got {kind.__name__} {given(x)}") from None
         return check_magnitude(number, "a size, stride or coordinate")
     if isinstance(x, (Number, Sequence, dict, set, type, slice)) or x is None or kind.__module__ == "numpy":
-        hint = {list: "shapes and strides are tuples", slice: "None selects a whole mode: tensor[3, None]"}.get(kind)
+        hint = {list: "shapes and strides are tuples", slice: "in a coordinate, None selects a whole mode"}.get(kind)
         if kind is str and ":" in x:
             hint = PARSE_READS
         raise InvalidTypeError(f"expected an integer, got {kind.__name__} {given(x)}", hint=hint)

@@ -40,7 +40,7 @@ def as_printed(text: str) -> str:
     >>> as_printed("[rank0]: \\x1b[31mformat\\x1b[0m   9\\n[rank0]: dim      2")
     'format   9\\ndim      2'
     """
-    text = text.replace("\r\n", "\n")
+    text = without_prompts(text.replace("\r\n", "\n"))
     of_windows = re.search(r"(?<![A-Za-z])[A-Za-z]:\\", text) is not None
     if "\n" not in text.strip() and "\\n" in text and not of_windows:  # a literal
         text = re.sub(r"\\([nt\"'])", lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), text)
@@ -52,6 +52,21 @@ def as_printed(text: str) -> str:
     while any((cut := _cut(lines, prefix)) is not None and (lines := cut) for prefix in _PREFIXES):
         pass
     return "\n".join(lines)
+
+
+def without_prompts(text: str) -> str:
+    """Return the text of a session of Python without its prompts; any other text is returned unchanged.
+
+    >>> without_prompts(">>> for i in 1, 2:\\n...     i\\n1\\n2")
+    'for i in 1, 2:\\n    i\\n1\\n2'
+    >>> without_prompts("... and 3 more")
+    '... and 3 more'
+    """
+    return _PROMPT.sub("", text) if _FIRST_PROMPT.search(text) else text
+
+
+_FIRST_PROMPT: Final = re.compile(r"^[ \t]{0,40}>>> ", re.MULTILINE)
+_PROMPT: Final = re.compile(r"^[ \t]{0,40}(?:>>>|\.\.\.) ", re.MULTILINE)
 
 
 def _cut(lines: list[str], prefix: re.Pattern[str]) -> list[str] | None:

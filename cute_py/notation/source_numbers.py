@@ -18,6 +18,10 @@ def read_value(part: str, bits_of: Callable[[str], int]) -> Value:
 
     >>> read_value("{1000 * sizeof(half) + 4, 64}", {"half": 16}.__getitem__)
     (2004, 64)
+    >>> read_value("(2 + 3) * 4", {}.get)
+    '(2 + 3) * 4'
+    >>> read_value("{(uint64_t)8 * sizeof(int)}", {"int": 32}.__getitem__)
+    (32,)
     """
     part = part.strip()
     if part[:1] in ("(", "[", "{") and part[-1:] in (")", "]", "}") and part.lower() not in ("(nil)", "(null)"):
@@ -32,13 +36,7 @@ def read_value(part: str, bits_of: Callable[[str], int]) -> Value:
 def read_sum(item: str, bits_of: Callable[[str], int]) -> int | None:
     """Read the integer that an expression denotes: a number, a sum of products that may contain sizeof, a cast, or an
     enum such as `<Name.X: 6>`. None for anything else."""
-    item = re.sub(
-        r"static_cast<[^<>]{0,400}>|\(\s{0,80}(?:u?int\w{0,80}|cuuint\w{1,80}|size_t"
-        r"|unsigned[\w ]{0,100}|long[\w ]{0,100}|CU\w{1,80}|(?:const )?\w{1,80} ?\*)"
-        r"\s{0,80}\)",
-        "",
-        item,
-    )
+    item = without_casts(item)
     item = item.strip().strip("()").strip()
     if member := re.search(r":\s{0,80}([0-9]{1,9})\s{0,80}>\s{0,80}$", item):
         return int(member[1])
@@ -46,7 +44,7 @@ def read_sum(item: str, bits_of: Callable[[str], int]) -> int | None:
         return 0
     terms = re.split(r"(?<=[\w)])\s{0,80}([+-])\s{0,80}(?=[\w(])", item)
     if len(terms) > 1:
-        if "(" in re.sub(r"sizeof\s{0,80}\([^()]{0,400}\)", "", item):
+        if re.search(r"[()]", re.sub(r"sizeof\s{0,80}\([^()]{0,400}\)", "", item)):
             return None  # a sum in parentheses
         total = 0
         for sign, term in zip(("+", *terms[1::2]), terms[::2], strict=True):
@@ -68,3 +66,18 @@ def read_sum(item: str, bits_of: Callable[[str], int]) -> int | None:
         else:
             return None
     return total
+
+
+def without_casts(item: str) -> str:
+    """The expression without its casts to integers and pointers.
+
+    >>> without_casts("(uint64_t)(M + 1) * sizeof(int)")
+    '(M + 1) * sizeof(int)'
+    """
+    return re.sub(
+        r"static_cast<[^<>]{0,400}>|(?<!sizeof)(?<!sizeof )\(\s{0,80}(?:u?int\w{0,80}|cuuint\w{1,80}|size_t"
+        r"|unsigned[\w ]{0,100}|long[\w ]{0,100}|CU\w{1,80}|(?:const )?\w{1,80} ?\*)"
+        r"\s{0,80}\)",
+        "",
+        item,
+    )

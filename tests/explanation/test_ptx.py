@@ -37,6 +37,27 @@ def test_an_instruction_that_does_not_assemble(text: str, says: str) -> None:
         assert not examine(change).errors
 
 
+@each_of(
+    ("text", "wrong", "right"),
+    [
+        (f"cp.async.bulk.shared::cluster.global.{BYTES} [%r1], [%rd1], 100, [%r2];", "100", ("96", "112")),
+        ("cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile+64], 20;", "20", ("16", "32")),
+        ("cp.async.bulk.global.shared::cta.bulk_group [%rd7], [%r9], 8;", "8", ("16",)),
+        ("cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 1048576;", "1048576", ("1048560",)),
+        ("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r9], 48;", "48", ("32", "64")),
+        ("cp.async.bulk.global.shared::cta.bulk_group [%rd1], 5, 20;", "20", ()),  # the source is wrong as well
+    ],
+)
+def test_a_change_of_a_wrong_number_keeps_the_instruction(text: str, wrong: str, right: tuple[str, ...]) -> None:
+    said = cute.explain(text)
+    changes = [line.strip() for line in said.partition("A change that works\n")[2].splitlines() if line.strip()]
+    head, _, tail = text.rpartition(wrong)
+    assert [change.partition(": ")[2] for change in changes] == [f"{head}{number}{tail}" for number in right]
+    assert all(
+        change.partition(": ")[0].endswith(f" = {number}") for change, number in zip(changes, right, strict=True)
+    )
+
+
 def test_a_sound_instruction_says_where_it_assembles() -> None:
     said = cute.explain(f"{LOAD}.{BYTES}.cta_group::2 [%r1], [%rd1, {{%r2, %r3}}], [%r4];")
     assert "it assembles for sm_100a, sm_100f" in said and "Wrong" not in said

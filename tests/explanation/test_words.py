@@ -179,7 +179,7 @@ def test_every_finding_of_a_run_is_known_by_its_name() -> None:
     """As an answer of `run_ptx` begins with it: `hang: parity`, `missing proxy fence`."""
     named = 0
     for rule, reason in REASONS.items():
-        name = rule.replace(", ", ": ", 1) if rule.startswith("hang, ") else rule
+        name = rule.replace(", ", ": ", 1)
         if word_of(name, TERMS) is not None:  # the word has a meaning without a run: parity, tensor memory
             continue
         named += 1

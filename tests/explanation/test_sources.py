@@ -1,0 +1,242 @@
+"""Source code that a text contains: calls of cuTensorMapEncode*, its constants, layouts and their calls, and types."""
+
+from __future__ import annotations
+
+import pytest
+
+import cute_py as cute
+from cute_py.cli.main import main
+from cute_py.errors import InvalidTypeError
+from cute_py.explanation.compositions import SourceConstants, spelled_statements
+from cute_py.explanation.dispatch import readings_of
+from tests.each import each_of
+
+SCOPED = """\
+CUtensorMap tensor_map{};
+constexpr uint32_t rank = 2;  // the number of modes
+uint64_t size[rank] = {1024, 1024};
+uint64_t stride[rank - 1] = {1024 * sizeof(int)};
+uint32_t box_size[rank] = {BOX, 32};
+uint32_t elem_stride[rank] = {1, 1};
+CUresult res = cuTensorMapEncodeTiled(&tensor_map,
+    CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_INT32,
+    rank, tensor_ptr, size, stride, box_size, elem_stride,
+    CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
+    CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_NONE,
+    CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+    CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+"""
+"""The form of the sample in the CUDA programming guide."""
+CONSTANTS = """\
+constexpr int M = 1024;
+#define N 1000
+constexpr int BLOCK = M / 16;
+uint64_t dims[2] = {N, M};
+uint64_t strides[1] = {N * sizeof(__half)};
+uint32_t box[2] = {
+    BLOCK,
+    (BLOCK + 64) / 2};
+uint32_t steps[2] = {1, 1};
+cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, ptr, dims, strides, box, steps,
+    CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+    CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+"""
+LAYOUT = "auto layout = make_layout(make_shape(Int<128>{}, Int<64>{}), make_stride(Int<64>{}, Int<1>{}));\n"
+
+
+@pytest.mark.parametrize(("box", "rules"), [("256", set()), ("260", {"box"}), ("512", {"box"})])
+def test_the_scope_of_an_enum_is_no_part_of_its_name(box: str, rules: set[str]) -> None:
+    (reading,) = readings_of(SCOPED.replace("BOX", box))
+    assert reading.judged and {one.rule for one in reading.broken} == rules
+    assert "tiled tensor map, INT32, rank 2" in reading.meaning and "l2 promotion     : B128" in reading.meaning
+
+
+def test_a_named_argument_may_have_the_scope_of_an_enum() -> None:
+    text = "globalDim (64,64)\nglobalStrides (2,128)\nboxDim (64,64)\nswizzle CUtensorMapSwizzle::SWIZZLE_128B"
+    assert "swizzle 3 is 128B" in cute.explain(text)
+
+
+def test_constants_of_the_text_are_used(capsys: pytest.CaptureFixture[str]) -> None:
+    (reading,) = readings_of(CONSTANTS)
+    assert reading.judged and not reading.broken
+    assert "tensor           : (1000,1024):(1,1000), row-major (1024,1000):(1000,1), elements" in reading.meaning
+    assert "global strides   : (2000) bytes, modes 1 up" in reading.meaning
+    assert "box              : (64,64) elements, innermost first" in reading.meaning
+    assert main(["explain", CONSTANTS]) == 0
+    assert "Not recognised" not in capsys.readouterr().out
+
+
+def test_named_arguments_use_the_constants_of_the_text() -> None:
+    arrays = "uint64_t globalDim[] = {1024, N};\nuint64_t globalStrides[] = {2048};\nuint32_t boxDim[] = {64, N};"
+    (reading,) = readings_of(f"const int N = 1000;\n{arrays}")
+    assert [one.rule for one in reading.broken] == ["box"]
+
+
+@pytest.mark.parametrize(
+    ("source", "written", "number"),
+    [
+        ("int N = 4;", "N", "4"),
+        ("int N = 4, M = N + 1;", "(N + 1) * M", "25"),
+        ("const size_t N = 7u;", "{N / 2, sizeof(float)}", "{3, 4}"),
+        ("#define N 0x10", "(uint64_t)N * sizeof(double)", "128"),
+        ("int N = 4; int N = 4;", "N", "4"),
+        ("int N = 4; int N = 5;", "N", "N"),
+        ("int N = 4; N += 1;", "N", "N"),
+        ("for (int i = 0; i < 4; ++i)", "i", "i"),
+        ("int N = argc;", "N", "N"),
+        ("int N = 4;", "p->N", "p->N"),
+        ("int N = 4;", "N(3)", "N(3)"),
+    ],
+)
+def test_integer_constants(source: str, written: str, number: str) -> None:
+    assert SourceConstants(source).evaluate(written) == number
+
+
+def test_an_array_without_a_definition_is_no_printed_address() -> None:
+    said = cute.explain(CONSTANTS[CONSTANTS.index("cuTensorMap") :])
+    assert "global_dim (the text does not define `dims`: add its definition, with the numbers)" in said
+    assert "an address was printed" not in said
+
+
+@each_of(
+    ("text", "lines"),
+    [
+        (f'{LAYOUT}printf("%d\\n", layout(3, 5));', ["  offset: 3 * _64 + 5 * _1 = 197"]),
+        (f'{LAYOUT}printf("%d %d", int(layout(3, 5)), layout(0, 1));', ["  offset: 0 * _64 + 1 * _1 = 1"]),
+        (f"{LAYOUT}auto x = layout(2, 3); // 131", ["  offset: 2 * _64 + 3 * _1 = 131"]),
+        (f"{LAYOUT}auto x = layout(2, 3);\nprint(x);", ["  offset: 2 * _64 + 3 * _1 = 131"]),
+        (f"{LAYOUT}static_assert(layout(1, 2) == 66, 'm');", ["  the assertion that it is 66 holds"]),
+        ("layout = (4,8):(8,1)\nassert layout(1,2) == 10", ["  the assertion that it is 10 holds"]),
+        (
+            "layout = (4,8):(8,1)\nassert layout(1,2) == 11\nprint(layout(3, 5))",
+            ["  the assertion that it is 11 fails"],
+        ),
+    ],
+)
+def test_a_call_of_a_layout_is_its_value(text: str, lines: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    answer = str(cute.explain(text)).splitlines()
+    assert [line for line in lines if line not in answer] == [] and "A layout: " not in str(answer)
+    assert main(["explain", text]) == 0
+    assert "Not recognised" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["print(layout(3,5))", "assert layout(1,2) == 10", "auto x = layout(2, 3);"])
+def test_a_call_of_a_name_without_a_definition_is_no_layout(text: str) -> None:
+    assert spelled_statements(text) is None
+    with pytest.raises(InvalidTypeError) as refused:
+        cute.explain(text)
+    assert str(refused.value.facts["missing"]).startswith("the definition of layout: ")
+
+
+def test_a_call_of_a_name_next_to_a_layout_is_no_layout() -> None:
+    (reading,) = readings_of(f"{LAYOUT}for (int i = 0; i < n; ++i) {{ use(layout(3, 5)); }}")
+    assert reading.kind == "A layout: (_128,_64):(_64,_1)"
+
+
+def test_a_number_has_no_modes() -> None:
+    said = cute.explain("layout(3, 5)")
+    assert "the first operand of layout and get must be a layout, not 3" in said and "subscriptable" not in said
+
+
+@pytest.mark.parametrize("name", ["SM90_TMA_LOAD", "SM90_TMA_LOAD_MULTICAST", "zipped_divide", "SM75_U32x4_LDSM_N"])
+def test_a_name_may_have_the_namespace_of_cpp(name: str) -> None:
+    assert cute.explain(f"cute::{name}") == cute.explain(name)
+
+
+def test_prompts_of_python_are_no_part_of_an_expression(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "composition((6,2):(8,2), (4,3):(3,1))"
+    assert cute.explain(f">>> {text}") == cute.explain(text)
+    session = ">>> L = Layout(\n...     (4, 8), (8, 1))\n>>> print(L(2, 3))\n19"
+    assert "offset: 2 * 8 + 3 * 1 = 19" in cute.explain(session)
+    assert main(["explain", session]) == 0
+    assert "Not recognised" not in capsys.readouterr().out
+
+
+def test_a_report_of_the_sanitizer_may_lack_its_margin() -> None:
+    text = """\
+Invalid __global__ read of size 4 bytes
+    at kernel(float*, int)+0x1a0 in k.cu:12
+    by thread (5,0,0) in block (0,0,0)
+    Address 0x7f1234001000 is out of bounds
+    and is 1 bytes after the nearest allocation at 0x7f1234000000 of size 4096 bytes"""
+    with_margin = "\n".join(f"========= {line}" for line in text.split("\n"))
+    assert cute.explain(text) == cute.explain(with_margin)
+    assert "at kernel(float*, int)+0x1a0 in k.cu:12\n" in cute.explain(text)
+    assert "1 bytes after the nearest allocation at 0x7f1234000000 of size 4096 bytes" in cute.explain(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('!cute.layout<"(128,64):(64,1)">', "!cute.layout, a type of CuTe DSL (MLIR)"),
+        ('%3 = !cute.layout<"(128,64):(64,1)">', "%3: !cute.layout, a type of CuTe DSL (MLIR)"),
+        ('f(%arg0: !cute.layout<"(128,64):(64,1)">)', "%arg0: !cute.layout, a type of CuTe DSL (MLIR)"),
+    ],
+)
+def test_a_type_of_the_dsl_is_one_reading(text: str, kind: str) -> None:
+    (reading,) = readings_of(text)
+    assert reading.kind == kind and "8192 elements, 128 x 64, cosize 8192" in reading.meaning
+
+
+@pytest.mark.parametrize(("element", "on_elements"), [("f16", "Sw<3,3,3>"), ("f32", "Sw<3,2,3>"), ("i8", "Sw<3,4,3>")])
+def test_a_type_of_the_dsl_has_the_width_of_its_elements(element: str, on_elements: str) -> None:
+    (reading,) = readings_of(f'!cute.memref<{element}, smem, align<1024>, "S<3,4,3> o 0 o (128,64):(64,1)">')
+    assert "Sw<3,4,3> on bytes is the 128B swizzle" in str(reading)
+    assert f"the same function is {on_elements}" in str(reading) and "" not in map(str.strip, reading.meaning)
+
+
+@pytest.mark.parametrize(("name", "says"), [("__nv_expf", "libdevice was not linked"), ("helper", "does not define")])
+def test_an_unresolved_function_is_at_no_line(name: str, says: str) -> None:
+    said = cute.explain(f"ptxas fatal   : Unresolved extern function '{name}'")
+    assert says in said and "Missing in the text" not in said
+
+
+def test_a_tiled_copy_that_leaves_its_tile_is_questioned() -> None:
+    text = """\
+TiledCopy
+  Tiler_MN:       (_128,_8)
+  TiledLayout_TV: ((_16,_16),_4):((STEP,_1),_128)
+Copy_Atom
+  ThrID:        _1:_0
+  ValLayoutSrc: (_1,_1):(_0,_1)
+  ValLayoutDst: (_1,_1):(_0,_1)
+  ValLayoutRef: (_1,_1):(_0,_1)
+  ValueType:    16b"""
+    outside = cute.explain(text.replace("STEP", "_512"))
+    leaves = "reaches index 8079 and leaves the tile, because 128x8 elements have the indices 0 to 1023"
+    assert outside.count(leaves) == 2 and "(0,20)" not in outside
+    last, first = (cute.explain(text.replace("STEP", step)) for step in ("_41", "_42"))  # 15 * 41 + 15 + 384 = 1014
+    assert "leaves the tile" not in last and "Who reads element" in last
+    assert "reaches index 1029" in first
+
+
+@pytest.mark.parametrize(
+    ("call", "head", "made"),
+    [
+        (
+            "make_tiled_mma(SM80_16x8x16_F32F16F16F32_TN{}, Layout<Shape<_2,_2,_1>>{}, Tile<_32,_32,_16>{})",
+            "make_tiled_mma(SM80_16x8x16_F32F16F16F32_TN, (_2,_2,_1):(_1,_2,_0), (_32,_32,_16))",
+            "TiledMMA of SM80_16x8x16_F32F16F16F32_TN",
+        ),
+        (
+            "make_tiled_mma(MMA_Atom<SM90_64x64x16_F32F16F16_SS<GMMA::Major::K, GMMA::Major::K>>{})",
+            "make_tiled_mma(SM90_64x64x16_F32F16F16_SS)",
+            "TiledMMA of SM90_64x64x16_F32F16F16_SS",
+        ),
+        (
+            "make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEALWAYS<uint128_t>, cutlass::half_t>{}, "
+            "Layout<Shape<_16,_8>, Stride<_8,_1>>{}, Layout<Shape<_1,_8>>{})",
+            "make_tiled_copy(SM80_CP_ASYNC_CACHEALWAYS, (_16,_8):(_8,_1), (_1,_8):(_0,_1))",
+            "A tile of 16 x 64 over 128 threads, 8 values each, in 1 instruction of 8.",
+        ),
+    ],
+)
+def test_tiled_operations_in_source_code_are_evaluated(call: str, head: str, made: str) -> None:
+    for text in (call, f"TiledCopy x = {call};", f"auto x = cute::{call};"):
+        answer = str(cute.explain(text))
+        assert answer.startswith(head) and made in answer, text
+
+
+def test_a_tiled_operation_of_an_unknown_atom_is_refused() -> None:
+    answer = str(cute.explain("make_tiled_mma(SM80_1x1x1_F32_TN{}, Layout<Shape<_2,_2,_1>>{})"))
+    assert "is refused: " in answer and "SM80_1x1x1_F32_TN" in answer.split("is refused: ")[1]
