@@ -10,8 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 
+import cute_py as cute
 from cute_py.diagnostics import Diagnostic
 from tests.machine import test_descriptors
 from tests.machine.faulty_kernels import KERNELS
@@ -220,3 +222,38 @@ def test_a_finding_of_a_descriptor(name: str) -> None:
     sound, right = test_descriptors.run(True, edit=located)
     assert right
     assert not [one for one in sound.diagnostics if one.rule.startswith(("descriptor", "tile"))]
+
+
+STORE = """\
+.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out) .reqntid 1 {
+.shared .align 128 .b8 buf[16];
+.reg .b64 %rd1; .reg .b32 %r1;
+ld.param.u64 %rd1, [out];
+st.shared.b32 [buf], 1;
+fence.proxy.async;
+cp.async.bulk.global.shared::cta.bulk_group [%rd1], [buf], 16;
+{after}
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("after", "change"),
+    [
+        ("", "insert `cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;` after line 10"),
+        ("cp.async.bulk.commit_group;", "insert `cp.async.bulk.wait_group.read 0;` after line 11"),
+        ("cp.async.bulk.wait_group 0;", "insert `cp.async.bulk.commit_group;` after line 10"),
+        (
+            "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 1;",
+            "insert `cp.async.bulk.wait_group.read 0;` after line 11",
+        ),
+    ],
+)
+def test_a_change_repeats_no_instruction_that_is_there(after: str, change: str) -> None:
+    found = cute.run_ptx(STORE.replace("{after}", after), block=1, args=(np.zeros(16, np.uint8),))
+    (one,) = [one for one in found.diagnostics if one.rule == "store under way at exit"]
+    assert len(one.fixes) == 1 and one.fixes[0].startswith(change), one.fixes

@@ -8,7 +8,7 @@ limit of runs.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -157,6 +157,40 @@ def before_a_spin(text: str, change: Insertion) -> Insertion:
     return change
 
 
+def only_missing(text: str, change: Insertion) -> Insertion:
+    r"""Leave out the commit or the wait of a change if the code beside it has that instruction.
+
+    The code up to the next branch counts: after a change that follows an instruction, and before a change that precedes
+    one. The wait is then inserted after the commit.
+
+    >>> text = '''.version 9.0
+    ... .target sm_90
+    ... .entry k() { .reg .b64 a; .reg .b32 b;
+    ... cp.async.bulk.global.shared::cta.bulk_group [a], [b], 16;
+    ... cp.async.bulk.commit_group;
+    ... ret; }'''
+    >>> made = only_missing(text, Insertion(4, _WAIT_STORE, behind=True))
+    >>> made.line, made.text
+    (5, 'cp.async.bulk.wait_group.read 0;')
+    """
+    if change.text not in (_WAIT_STORE, _WAIT_PRODUCT):
+        return change
+    commit, wait = (f"{part.rstrip(';')};" for part in change.text.split("; "))
+    group = commit.partition(".commit_group")[0]
+    for function in read_module(text).functions.values():
+        steps = function.instructions
+        at = next((i for i, one in enumerate(steps) if one.line == change.line), None)
+        if at is None:
+            continue
+        beside = steps[at + 1 :] if change.behind else steps[:at][::-1]
+        for one in itertools.takewhile(lambda one: not one.targets, beside):
+            if one.opcode.startswith(f"{group}.commit_group"):
+                return Insertion(one.line, wait, behind=True)
+            if one.opcode.startswith(f"{group}.wait_group"):
+                return replace(change, text=commit) if change.behind else Insertion(one.line, commit)
+    return change
+
+
 def barrier_changes(found: Diagnostic) -> list[tuple[Change, ...]]:
     """The changes that correct a wrong number of bytes, arrivals or registers."""
     change = found.facts.get("change")
@@ -196,7 +230,7 @@ def with_changes(text: str, found: Sequence[Diagnostic], rerun: Rerun, sources: 
         if one.rule in seen or one.rule not in CHANGES:
             continue
         seen.add(one.rule)
-        for parts in CHANGES[one.rule](one):
+        for parts in _variants(text, CHANGES[one.rule](one)):
             change = [before_a_spin(text, part) if isinstance(part, Insertion) else part for part in parts]
             if not left:
                 return made
@@ -208,6 +242,13 @@ def with_changes(text: str, found: Sequence[Diagnostic], rerun: Rerun, sources: 
                 made[place] = replace(one, fixes=(*one.fixes, said), facts={**one.facts, **cleared})
                 break
     return made
+
+
+def _variants(text: str, changes: Sequence[tuple[Change, ...]]) -> Iterator[tuple[Change, ...]]:
+    """Yield changes; before each one that repeats an instruction of the code beside it, the change without it."""
+    for parts in changes:
+        shorter = tuple(only_missing(text, part) if isinstance(part, Insertion) else part for part in parts)
+        yield from (shorter, parts) if shorter != parts else (parts,)
 
 
 def _cures(one: Diagnostic, before: Sequence[Diagnostic], after: Sequence[Diagnostic]) -> bool:
