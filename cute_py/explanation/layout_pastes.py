@@ -197,7 +197,8 @@ def _tmem_facts(tensor: Tensor, engine: TmemPointer) -> list[str]:
     """Lines with the lanes and columns of a tensor in tensor memory, where an offset of 1 << 16 words is one lane."""
     inner = domain_of(tensor.layout)
     bits = engine.element_type.bits
-    lines = [f"  tensor memory, elements of {bits} bits; it starts at lane and column {engine}"]
+    lane, column = engine.address >> 16 & 0xFFF, engine.address & 0xFFFF
+    lines = [f"  tensor memory, elements of {bits} bits, from lane {lane} and column {column} on: {engine}"]
     if not has_numbers(inner):
         return lines
     unit = (1 << 16) * 32 // bits
