@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from cute_py.checkpoints.convert import CHECKSUMS, FLOATS
 from cute_py.checkpoints.source import Checkpoint, open_checkpoint
 from cute_py.diagnostics import Diagnostic, Scope
-from cute_py.errors import CuteError, counted, given
+from cute_py.errors import CuteError, counted, given, unless_refused
 from cute_py.formats.buffers import check
 from cute_py.formats.known_orders import CANDIDATES, identify
 from cute_py.formats.numbers import codes
-from cute_py.formats.scaled_tensor import ScaledTensor, quantized, scale_places
+from cute_py.formats.scaled_tensor import ScaledTensor, quantized, scale_places, stored_scales
 from cute_py.formats.stored_weights import FITTING, StoredWeight, orders_that_fit, read_weight
 from cute_py.mesh.stored_tensors import StoredTensor
 
@@ -29,6 +29,7 @@ SHOWN: Final = 12
 """Maximum number of other tensors that are listed by name."""
 IN_A_FILE: Final = ("address",)
 """Rules of `formats.check` that a file can't break, because an array gets its address when it is loaded."""
+_BROKEN: Final = "the weight has errors"
 NOT_A_NUMBER: Final = ("nan_scale", "nan_element")
 """Rules of `formats.check` that are warnings there, but errors in a weight, because each product with NaN is NaN."""
 
@@ -41,8 +42,8 @@ class DescribedWeight:
     order: str
     certain: bool
     found: tuple[Diagnostic, ...]
-    compared: bool = False
-    """Whether the elements and scales were compared with those of the original checkpoint."""
+    left: str = ""
+    """The reason why the weight was not compared with an original checkpoint; "" if it was, or there is none."""
 
     def __str__(self) -> str:
         weight = self.weight
@@ -107,7 +108,6 @@ def describe_checkpoint(
     checkpoint = open_checkpoint(path)
     original = None if reference is None else open_checkpoint(reference)
     rows = [_described(weight, checkpoint, original) for weight in checkpoint.weights.weights]
-    compared = sum(row.compared for row in rows)
     others = {
         name: f"{checkpoint.tensors[name].dtype.name} {'x'.join(map(str, checkpoint.tensors[name].shape)) or 'scalar'}"
         for name in checkpoint.weights.others
@@ -121,11 +121,11 @@ def describe_checkpoint(
         left[0] += "; the original checkpoint decides for matrices (--reference ORIGINAL)"
     if not judged:
         left.append(f"checksums: no {CHECKSUMS}")
-    if reference is not None and len(rows) > compared:
-        why = "no order reproduces the original's scales, or the weight is not a matrix in blocks of one row"
-        left.append(f"elements beside the original: {counted(len(rows) - compared, 'weight')}; {why}")
+    reasons = Counter(row.left for row in rows) if reference is not None else Counter[str]()
+    compared = reasons.pop("", 0)
+    left += [f"comparison with the original: {counted(n, 'weight')}; {why}" for why, n in reasons.items()]
     scope = ["names", "types", "shapes", *(["scales", "padding"] if rows else []), *(["checksums"] if judged else [])]
-    scope += [f"elements and scales beside the original: {counted(compared, 'weight')}"] if compared else []
+    scope += [f"elements and scales compared with the original: {counted(compared, 'weight')}"] if compared else []
     problems = (*checkpoint.weights.problems, *sums)
     return CheckpointDescription(title, tuple(rows), others, problems, Scope(tuple(scope), tuple(left)))
 
@@ -134,10 +134,10 @@ def _described(weight: StoredWeight, checkpoint: Checkpoint, original: Checkpoin
     tensors = {part: checkpoint.tensors[name] for part, name in weight.tensors.items()}
     if weight.problems:
         return DescribedWeight(
-            weight, f"{weight.format.order}, as {weight.convention.name} specifies", True, weight.problems
+            weight, f"{weight.format.order}, as {weight.convention.name} specifies", True, weight.problems, _BROKEN
         )
     if 0 in weight.shape:
-        return DescribedWeight(weight, "no scales, because the weight has no elements", True, ())
+        return DescribedWeight(weight, "no scales, because the weight has no elements", True, (), "no elements")
     try:
         scaled = read_weight(weight, {part: _array(tensor) for part, tensor in tensors.items()})
         grid = tensors["scales"].shape
@@ -145,7 +145,7 @@ def _described(weight: StoredWeight, checkpoint: Checkpoint, original: Checkpoin
         found = list(check(scaled.data, scales, weight.format, weight.shape))
     except CuteError as problem:
         wrong = Diagnostic("weight-shape", weight.name, text=problem.headline)
-        return DescribedWeight(weight, str(weight.format.order), True, (wrong,))
+        return DescribedWeight(weight, str(weight.format.order), True, (wrong,), _BROKEN)
     found = [
         replace(one, severity="error") if one.rule in NOT_A_NUMBER else one
         for one in found
@@ -153,7 +153,7 @@ def _described(weight: StoredWeight, checkpoint: Checkpoint, original: Checkpoin
     ]
     found += _check_total(weight, scaled)
     order = _order(weight, scaled, original)
-    return DescribedWeight(weight, order.text, order.certain, (*order.found, *found), order.compared)
+    return DescribedWeight(weight, order.text, order.certain, (*order.found, *found), order.left)
 
 
 def _check_total(weight: StoredWeight, scaled: ScaledTensor) -> list[Diagnostic]:
@@ -171,63 +171,85 @@ def _array(tensor: StoredTensor) -> NDArray[Any]:
 
 
 class _Order(NamedTuple):
-    """A description of the order of the scales, whether it is certain, what an original checkpoint contradicts, and
-    whether the elements and scales were compared with it."""
+    """A description of the order of the scales, whether it is certain, what an original checkpoint contradicts, and the
+    reason why the weight was not compared with it; "" if it was, or if there is no original."""
 
     text: str
     certain: bool
     found: tuple[Diagnostic, ...] = ()
-    compared: bool = False
+    left: str = ""
 
 
 def _order(weight: StoredWeight, scaled: ScaledTensor, original: Checkpoint | None) -> _Order:
     form, name = weight.format, str(weight.format.order)
     says = f"{name}, as {weight.convention.name} specifies"
-    if form.block == (None, None):
-        return _Order("one scale", True)
-    if original is not None and weight.name in original.tensors and len(weight.shape) == 2 and form.axis == -1:
+    left = "" if original is None else _incomparable(weight, original)
+    if original is not None and not left:
         matched = _matched(weight, scaled, original.tensors[weight.name])
         if matched is not None:
             return matched
+        left = "no order reproduces the original's scales"
+    if form.block == (None, None):
+        return _Order("one scale", True, left=left)
     count = int(scaled.scales.size * scaled.scales.dtype.itemsize // form.scale_dtype.numpy.itemsize)
     fits = orders_that_fit(form, weight.shape, count)
     places = scale_places(form, weight.shape)
     others = [one for one in fits if not np.array_equal(scale_places(form.with_(scales=one), weight.shape), places)]
     if name not in FITTING or others:
         more = f"; {' and '.join(others)} {'has' if len(others) == 1 else 'have'} the same size" if others else ""
-        return _Order(f"{says}{more}", False)
-    return _Order(f"{says}; no other common order has {count} scales", True)
+        return _Order(f"{says}{more}", False, left=left)
+    return _Order(f"{says}; no other common order has {count} scales", True, left=left)
+
+
+def _incomparable(weight: StoredWeight, original: Checkpoint) -> str:
+    """The reason why a weight can't be compared with an original checkpoint; "" if it can."""
+    tensor = original.tensors.get(weight.name)
+    if tensor is None:
+        return "the original has no tensor of this name"
+    if tensor.shape != weight.shape:
+        return f"the original has the shape {tensor.shape}"
+    if tensor.dtype.name not in FLOATS:
+        return f"the original has elements of {tensor.dtype.name}"
+    if len(weight.shape) != 2 or weight.format.axis != -1 or weight.format.block[0] != 1:
+        return "only matrices in blocks of one row are compared"
+    return ""
 
 
 def _matched(weight: StoredWeight, scaled: ScaledTensor, tensor: StoredTensor) -> _Order | None:
     """Find the order that makes the scales equal to those computed from the original; None if no order matches."""
     form, name = weight.format, str(weight.format.order)
-    if tensor.shape != weight.shape or tensor.dtype.name not in FLOATS or form.block[0] != 1:
-        return None
     largest = None
     if scaled.tensor_scale is not None:
         largest = float(scaled.tensor_scale) * 448.0 * 6.0
     made = quantized(_array(tensor), form.with_(scales="linear"), largest=largest)
-    stored, grid = codes(scaled.scales.reshape(-1)), codes(made.scales)
-    orders = (name, *(one for one in CANDIDATES if one != name))
-    matches = identify(stored, grid, (weight.shape[0], weight.shape[1]), orders=orders)
-    best = next((m for m in matches if not m.transposed), None)
-    own = next((m for m in matches if not m.transposed and str(m.order) == name), None)
-    if own is not None and own.equal > 0.9:
-        share = "all" if own.equal == 1.0 else f"{own.equal:.1%} of the"
+    equal = float((_scale_codes(scaled) == _scale_codes(made)).mean())
+    if equal > 0.9:
+        share = "all" if equal == 1.0 else f"{equal:.1%} of the"
         text = f"{name}: {share} scales equal the reference in this order"
-        return _Order(text, True, tuple(_differences(scaled, made)), True)
+        return _Order(text, True, tuple(_differences(scaled, made)))
+    stored, orders = codes(scaled.scales.reshape(-1)), tuple(one for one in CANDIDATES if one != name)
+    shape = weight.shape[0], weight.shape[1]
+    matches = unless_refused(lambda: identify(stored, codes(made.scales), shape, orders=orders)) or []
+    best = next((m for m in matches if not m.transposed), None)
     if best is None or best.equal < 0.9:
         return None
     text = f"the scales are in the order {best.order}, but {weight.convention.name} specifies {name}: {best.text}"
     wrong = Diagnostic("scale-order", weight.name, text=text, fixes=(f"cute-py convert --scales '{best.order}'",))
-    return _Order(f"{best.order}, found by the reference", True, (wrong,))
+    return _Order(f"{best.order}, found by the reference", True, (wrong,), "its scales are in another order")
+
+
+def _scale_codes(scaled: ScaledTensor) -> NDArray[np.generic]:
+    """The codes of the scales as a grid of blocks; codes of NaN are equal, numbers may not be."""
+    grid: NDArray[np.generic] = codes(stored_scales(scaled.scales, scaled.format))[
+        scale_places(scaled.format, scaled.shape)
+    ]
+    return grid
 
 
 def _differences(scaled: ScaledTensor, made: ScaledTensor) -> Iterator[Diagnostic]:
     """Yield warnings of scales, and of elements below equal scales, that differ from those of the original. They are no
     errors, because calibration chooses other numbers than rounding to nearest does."""
-    scales = scaled.scale_grid() != made.scale_grid()
+    scales = _scale_codes(scaled) != _scale_codes(made)
     M, K = scaled.shape[-2:]
     rows, columns = scaled.format.blocks(M, K)
     elements = codes(np.ascontiguousarray(scaled.elements())) != codes(np.ascontiguousarray(made.elements()))

@@ -50,7 +50,8 @@ def test_numbers_that_differ_from_a_reference_are_reported(tmp_path: Path) -> No
     path = save(tmp_path / "m.safetensors", good)
     sound = describe_checkpoint(path, original)
     assert (
-        sound.weights[0].found == () and sound.scope.judged[-1] == "elements and scales beside the original: 1 weight"
+        sound.weights[0].found == ()
+        and sound.scope.judged[-1] == "elements and scales compared with the original: 1 weight"
     )
     elements, scales = good["a.weight"].copy(), good["a.weight_scale"].copy()
     elements.view(np.uint8)[5, 7] ^= 0x88
@@ -67,8 +68,37 @@ def test_numbers_that_differ_from_a_reference_are_reported(tmp_path: Path) -> No
     )
     other = save(tmp_path / "y.safetensors", {"a.weight": numbers((128, 256), 7)})
     assert any(
-        "elements beside the original: 1 weight" in text for text in describe_checkpoint(path, other).scope.not_judged
+        "comparison with the original: 1 weight; no order reproduces" in text
+        for text in describe_checkpoint(path, other).scope.not_judged
     )
+
+
+@pytest.mark.parametrize("form", ["nvfp4()", "mxfp8()", "mxfp4()", "fp8('row')", "fp8((1, 128))"])
+@pytest.mark.parametrize("columns", [256, 4096])
+def test_any_format_of_rows_is_compared(form: str, columns: int, tmp_path: Path) -> None:
+    """Also with NaN, which no number equals."""
+    x = numbers((64, columns))
+    x[3, 5] = x[7, 9] = np.nan
+    original = save(tmp_path / "x.safetensors", {"a.weight": x})
+    convert(original, tmp_path / "new", form)
+    made = describe_checkpoint(tmp_path / "new", original)
+    assert made.scope.judged[-1] == "elements and scales compared with the original: 1 weight"
+    assert not [one for one in made.weights[0].found if one.rule.startswith("reference")]
+
+
+@pytest.mark.parametrize(
+    ("tensors", "why"),
+    [
+        ({"b.weight": numbers((128, 256))}, "the original has no tensor of this name"),
+        ({"a.weight": numbers((128, 128))}, "the original has the shape (128, 128)"),
+        ({"a.weight": np.zeros((128, 256), np.int32)}, "the original has elements of int32"),
+        ({"a.weight": numbers((128, 256), 7)}, "no order reproduces the original's scales"),
+    ],
+)
+def test_a_weight_that_is_not_compared_is_listed_with_the_reason(tensors: Arrays, why: str, tmp_path: Path) -> None:
+    original = save(tmp_path / "x.safetensors", tensors)
+    made = describe_checkpoint(save(tmp_path / "m.safetensors", arrays()), original)
+    assert f"comparison with the original: 1 weight; {why}" in made.scope.not_judged
 
 
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:
