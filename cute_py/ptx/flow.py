@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import bisect
 import collections
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -156,8 +156,9 @@ class Flow:
     """One function: its judged instructions, the paths between them, and the counts of the rules.
 
     symbols: the state space of each symbol. alignments: the alignment in bytes that each symbol's declaration gives.
-    sizes: the bytes that each symbol's declaration gives. maps: the tensor map that is passed to each parameter, by the
-    parameter's index. target: the architecture. waits: whether an instruction of the module waits on an mbarrier.
+    sizes: the bytes of each symbol, if the text determines them. maps: the tensor map that is passed to each parameter,
+    by the parameter's index. target: the architecture. waits: whether an instruction of the function waits on an
+    mbarrier.
     """
 
     function: Function
@@ -217,28 +218,6 @@ class Flow:
         opcode = statements[-1].opcode.partition(".")[0] if statements else ""
         return opcode in ("ret", "exit") or (not self.function.blocks[block].after and opcode != "trap")
 
-    def avoiding(self, marks: Iterable[Known]) -> Callable[[Place], bool]:
-        """Return a function that tests whether a path from an instruction to the end of the function avoids all of
-        `marks`. A predicated mark counts as executed."""
-        last: dict[int, int] = {}
-        for mark in marks:
-            number, index = mark.place
-            last[number] = max(last.get(number, -1), index)
-        free: set[int] = set()
-        todo = [number for number in range(len(self.function.blocks)) if number not in last and self.ends(number)]
-        while todo:
-            number = todo.pop()
-            if number not in free:
-                free.add(number)
-                todo += [before for before in self.function.blocks[number].before if before not in last]
-
-        def avoids(place: Place) -> bool:
-            number, index = place
-            follows = self.ends(number) or any(after in free for after in self.function.blocks[number].after)
-            return last.get(number, -1) < index and follows
-
-        return avoids
-
     def broken(
         self,
         rule: str,
@@ -291,6 +270,16 @@ class Flow:
         return size, "" if size is not None else (
             "the bytes that a load in this mode, or with this map, delivers have not been measured"
         )
+
+
+def opposite(predicate: str) -> str:
+    """Return the predicate that holds exactly if another one does not; '' for no predicate.
+
+    >>> opposite("@%p1"), opposite("@!%p1"), opposite("")
+    ('@!%p1', '@%p1', '')
+    """
+    name = predicate.removeprefix("@")
+    return name and f"@{name[1:] if name.startswith('!') else f'!{name}'}"
 
 
 def barrier_count(ones: Iterable[Known]) -> int:

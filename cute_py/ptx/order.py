@@ -8,7 +8,7 @@ The rules about several instructions apply to every path through the blocks of o
 - a fence (fence.proxy.async) separates a thread's writes to shared memory from a bulk store that reads it;
 - a bulk copy stays inside its variable in shared memory, if the size and the address are constants;
 - a bulk store is committed to a group, and a later wait covers this group before the kernel ends;
-- a module with loads that complete on a barrier has an instruction that waits on a barrier;
+- a kernel with loads that complete on a barrier has an instruction that waits on a barrier;
 - a barrier where a multicast load of another CTA completes is initialised for the whole cluster;
 - a tensor map that the kernel changes is released, and is acquired before its use.
 
@@ -24,7 +24,7 @@ import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.diagnostics import Diagnostic, Scope
@@ -42,6 +42,7 @@ from cute_py.ptx.flow import (
     Tally,
     barrier_count,
     operand_names,
+    opposite,
     shared_roots,
 )
 from cute_py.ptx.module import assembles
@@ -49,7 +50,7 @@ from cute_py.ptx.phases import check_expected_bytes, check_first_waits
 from cute_py.ptx.program import Function, Statement, parse_program
 from cute_py.ptx.rules.groups import check_groups, check_load_waits
 from cute_py.ptx.rules.shared_copies import check_alignments, check_spans
-from cute_py.ptx.values import Event, Key, Values
+from cute_py.ptx.values import Event, Key, Values, registers_written
 from cute_py.targets import MAX_CLUSTER, Version, architecture
 from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.descriptor.request import HasRequest, TensorMap, request_of
@@ -132,6 +133,12 @@ _OTHER_WRITES: Final = ("atom.shared", "red.shared", "cp.async.ca", "cp.async.cg
 """Writes to shared memory that the rule about fences does not follow."""
 
 
+_Steps: TypeAlias = collections.defaultdict[int, list[tuple[int, str, Place]]]
+"""For each block, the index, the kind ('write', 'read', 'fence', 'fence @%p1', 'change %p1') and the place of steps."""
+_Guarded: TypeAlias = tuple[Place, str]
+"""A write, and the predicate that did not hold at the last fence after it, or '' if none is known."""
+
+
 def _proxy_fences(flow: Flow) -> Iterator[Diagnostic]:
     """Find bulk stores that read shared memory after ordinary stores of the same thread, without a fence in between."""
     reads = {one.place: one for one in flow.of(*STORES, *PEER)}
@@ -140,7 +147,7 @@ def _proxy_fences(flow: Flow) -> Iterator[Diagnostic]:
     writes, left = _ordinary_writes(flow)
     for reason, lines in left.items():
         flow.tally.leave("write", reason, lines)
-    steps: dict[int, list[tuple[int, str, Place]]] = collections.defaultdict(list)
+    steps: _Steps = collections.defaultdict(list)
     for place in writes:
         steps[place[0]].append((place[1], "write", place))
     for event in flow.values.events:
@@ -148,9 +155,11 @@ def _proxy_fences(flow: Flow) -> Iterator[Diagnostic]:
             steps[event.block].append((event.index, "fence", (event.block, event.index)))
     for one in flow.known:
         if one.row in _PROXY_FENCES and one.chosen.get("spaces") != "global":
-            steps[one.event.block].append((one.event.index, "fence", one.place))
+            what = f"fence {one.event.statement.predicate}".rstrip()
+            steps[one.event.block].append((one.event.index, what, one.place))
         elif one.place in reads:
             steps[one.event.block].append((one.event.index, "read", one.place))
+    _add_changes(flow.function, steps)
     for found in steps.values():
         found.sort()
     on_every, on_some = _unfenced_writes(flow.function, steps)
@@ -160,11 +169,13 @@ def _proxy_fences(flow: Flow) -> Iterator[Diagnostic]:
         for _, what, place in found:
             if what == "read":
                 yield from _unfenced(flow, reads[place], [writes[w] for w in sorted(held)])
-                if any(_may_meet(flow, reads[place], writes[w]) for w in possible - held):
+                predicate = reads[place].event.statement.predicate
+                open_ = {write for write, guard in possible if not predicate or predicate != guard} - held
+                if any(_may_meet(flow, reads[place], writes[w]) for w in open_):
                     doubtful.append(reads[place])
-            _step(held, what, place)
-            _step(possible, what, place)
-    flow.leave("bulk store", "proxy fence: a write on some paths only may reach the store without a fence", doubtful)
+            _update_sure(held, what, place)
+            _update_possible(possible, what, place)
+    flow.leave("bulk store", "proxy fence: on some paths, a write may reach the store without a fence", doubtful)
     flow.tally.judge("bulk store", "proxy fence", len(reads) - len(doubtful))
 
 
@@ -194,31 +205,61 @@ def _is_generic(opcode: str) -> bool:
     return not {"global", "local", "param", "const"} & set(opcode.replace("::", ".").split("."))
 
 
-def _step(held: set[Place], what: str, place: Place) -> None:
+def _add_changes(function: Function, steps: _Steps) -> None:
+    """Add the writes to the predicates of the fences to the steps."""
+    guards = {what.partition("@")[2].lstrip("!") for found in steps.values() for _, what, _ in found} - {""}
+    for number, block in enumerate(function.blocks if guards else ()):
+        for index, statement in enumerate(block.statements):
+            changed = [(index, f"change {name}", (number, index)) for name in registers_written(statement)]
+            if found := [one for one in changed if one[1].removeprefix("change ") in guards]:
+                steps[number] += found
+
+
+def _update_sure(held: set[Place], what: str, place: Place) -> None:
+    """Update the writes that surely no fence follows."""
     if what == "write":
         held.add(place)
-    elif what == "fence":
+    elif what.startswith("fence"):
         held.clear()
 
 
-def _unfenced_writes(
-    function: Function, steps: Mapping[int, list[tuple[int, str, Place]]]
-) -> tuple[list[frozenset[Place]], list[frozenset[Place]]]:
-    """Return, for each block, the writes that no fence follows: on every path to the block, and on at least one
-    path."""
+def _update_possible(held: set[_Guarded], what: str, place: Place) -> None:
+    """Update the writes that possibly no fence follows."""
+    kind, _, name = what.partition(" ")
+    if kind == "write":
+        held.add((place, ""))
+    elif kind == "fence":
+        left = [(write, name) for write, guard in held if name and guard != opposite(name)]
+        held.clear()
+        held.update(left)
+    elif kind == "change":
+        lost = [(write, guard) for write, guard in held if guard.lstrip("@!") == name]
+        held.difference_update(lost)
+        held.update([(write, "") for write, _ in lost])
+
+
+def _unfenced_writes(function: Function, steps: _Steps) -> tuple[list[frozenset[Place]], list[frozenset[_Guarded]]]:
+    """Return, for each block, the writes that surely no fence follows on every path to the block, and the writes that
+    possibly no fence follows on at least one path."""
     everything = frozenset(place for found in steps.values() for _, what, place in found if what == "write")
 
-    def leaving(number: int, entered: frozenset[Place]) -> frozenset[Place]:
-        held = set(entered)
+    def surely(number: int, held: frozenset[Place]) -> frozenset[Place]:
+        made = set(held)
         for _, what, place in steps.get(number, ()):
-            _step(held, what, place)
-        return frozenset(held)
+            _update_sure(made, what, place)
+        return frozenset(made)
+
+    def maybe(number: int, held: frozenset[_Guarded]) -> frozenset[_Guarded]:
+        made = set(held)
+        for _, what, place in steps.get(number, ()):
+            _update_possible(made, what, place)
+        return frozenset(made)
 
     entering = [everything if block.before else frozenset[Place]() for block in function.blocks]
     if entering:
         entering[0] = frozenset()
-    nothing = [frozenset[Place]() for _ in function.blocks]
-    return function.settled(entering, leaving, operator.and_), function.settled(nothing, leaving, operator.or_)
+    nothing = [frozenset[_Guarded]() for _ in function.blocks]
+    return function.settled(entering, surely, operator.and_), function.settled(nothing, maybe, operator.or_)
 
 
 def _may_meet(flow: Flow, read: Known, write: Event) -> bool:
@@ -501,11 +542,11 @@ def _judge_module(text: str, arch: str | None, maps: Mapping[int, TensorMap]) ->
     target = architecture(program.target if arch is None else arch).name
     judged = _Judged(target, program.version, [], collections.Counter(), Tally(program.sources))
     statements = [one for function in program.functions for one in function.statements()]
-    waits = any(one.opcode.startswith(_WAITS) for one in statements)
     for function in program.functions:
         values = Values(function, _WANTED)
+        waits = any(one.opcode.startswith(_WAITS) for one in function.statements())
         flow = Flow(
-            function, values, program.symbols, program.alignments, program.sizes, maps, target, program.version,
+            function, values, program.symbols, program.alignments, function.sizes, maps, target, program.version,
             judged.tally, waits,
         )  # fmt: skip
         judged.found.extend(_check_function(flow, judged.counts))
@@ -526,7 +567,8 @@ _ASYNCHRONOUS: Final = {
 }
 """Asynchronous instructions that no rule of this check reads, by family: prefixes of their opcodes."""
 _UNREAD: Final = (
-    "no rule of the text reads them; a run judges their order, fences and waits (run_ptx, or a launch of cute-py check)"
+    "no rule of this check applies to them; a run judges their order, fences and waits (run_ptx, or a launch of "
+    "cute-py check)"
 )
 
 

@@ -60,7 +60,8 @@ class Block:
 @record
 class Function:
     """An entry or a function. parameters: the names of its parameters. directives: the text between the parameters and
-    the body."""
+    the body. sizes: the size in bytes of each symbol that it may use, without symbols whose size the text does not
+    determine."""
 
     name: str
     line: int
@@ -68,6 +69,7 @@ class Function:
     parameters: tuple[str, ...]
     directives: str
     blocks: tuple[Block, ...] = field(hash=False)
+    sizes: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     def statements(self) -> Iterator[Statement]:
         """All instructions, in the order of the text."""
@@ -97,15 +99,14 @@ class Function:
 
 @record
 class Program:
-    """A module: its `.version`, its `.target`, the state space of each symbol, its functions, and the alignment and the
-    size of each symbol in bytes. A symbol whose size a launch determines has no size."""
+    """A module: its `.version`, its `.target`, the state space of each symbol, its functions, and the alignment of each
+    symbol in bytes."""
 
     version: Version
     target: str
     symbols: Mapping[str, str] = field(hash=False)
     functions: tuple[Function, ...] = ()
     alignments: Mapping[str, int] = field(default_factory=dict, hash=False)
-    sizes: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     @property
     def sources(self) -> dict[int, str]:
@@ -146,12 +147,13 @@ def parse_program(text: str) -> Program:
         Function(
             one.name, one.line, one.entry, tuple([each.name for each in one.parameters]),
             " ".join(f".{name} {value}".rstrip() for name, value in one.directives.items()), _blocks(one, module.files),
+            _sizes([*module.variables.values(), *one.variables]),
         )
         for one in read
     ])  # fmt: skip
     symbols = {one.name: one.space for one in declared}
     symbols.update((one.name, "param") for each in read for one in each.parameters)
-    return Program(module.version, module.target, symbols, functions, _alignments(declared), _sizes(declared))
+    return Program(module.version, module.target, symbols, functions, _alignments(declared))
 
 
 def _alignments(declared: list[Variable]) -> dict[str, int]:
@@ -164,13 +166,12 @@ def _alignments(declared: list[Variable]) -> dict[str, int]:
 
 
 def _sizes(declared: list[Variable]) -> dict[str, int]:
-    """Return the size of each symbol in bytes, without arrays whose size a launch or another module determines. If
-    functions declare different variables with the same name, it is the largest of their sizes."""
-    found: dict[str, int] = {}
+    """Return the size of each symbol in bytes, without arrays whose size a launch or another module determines, and
+    without names that are declared with several sizes."""
+    found: dict[str, set[int]] = collections.defaultdict(set)
     for one in declared:
-        found[one.name] = max(found.get(one.name, 0), one.nbytes)
-    unknown = {one.name for one in declared if not one.nbytes or one.linkage == "extern"}
-    return {name: size for name, size in found.items() if name not in unknown}
+        found[one.name].add(0 if one.linkage == "extern" else one.nbytes)
+    return {name: max(sizes) for name, sizes in found.items() if len(sizes) == 1 and 0 not in sizes}
 
 
 def _statement(one: SourceInstruction, files: Mapping[int, str]) -> Statement:
@@ -181,6 +182,8 @@ def _statement(one: SourceInstruction, files: Mapping[int, str]) -> Statement:
 
 def _blocks(one: SourceFunction, files: Mapping[int, str]) -> tuple[Block, ...]:
     steps = one.instructions
+    if not steps:
+        return ()
     opcodes = [step.opcode.partition(".")[0] for step in steps]
     starts = {0, *one.labels.values(), *(t for step in steps for t in step.targets)}
     starts.update(i + 1 for i, opcode in enumerate(opcodes) if opcode in _BRANCHES)

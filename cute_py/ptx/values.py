@@ -43,7 +43,10 @@ class Event:
 
 MOST_ALIGNED: Final = 1 << 16
 _LEAVES: Final = ("symbol", "entry", "made")
-_SAME: Final = ("mov", "cvt", "cvta")
+_COPIES: Final = ("mov", "cvta")
+_INTEGER: Final = re.compile(r"([bsu])(8|16|32|64)")
+_ADDRESS_BITS: Final = 32
+"""Minimum width of a conversion that keeps the base of an address: an address in shared memory has this width."""
 _ARITHMETIC: Final = "add sub mul mad shl shr and or xor not neg abs min max selp setp bfe bfi prmt shf lop3 rem div"
 _PURE: Final = frozenset(f"{_ARITHMETIC} mapa popc clz cnot sad isspacep".split())
 _SPECIAL = re.compile(r"%(tid|ntid|ctaid|nctaid|laneid|warpid|cluster_|clusterid|nclusterid|dynamic_smem|total_smem)")
@@ -180,7 +183,7 @@ class Values:
         if address is not None:
             base = self._operand(address[1], once, here, block)
             offset = immediate(address[2]) if address[2] else 0
-            return None if base is None or offset is None else Value(base.base, base.offset + offset)
+            return None if base is None or offset is None else _displaced(base, offset, address[1])
         number = immediate(text)
         if number is not None:
             return Value(0, number)
@@ -203,56 +206,136 @@ class Values:
         first, _, rest = statement.opcode.partition(".")
         unknown = [("made", f"{block}.{index}.{place}") for place in range(count)]
         from_table = first == "ld" and rest.startswith(("param", "const"))
-        if statement.predicate or not (first in _SAME or first in _PURE or from_table):
+        if statement.predicate or not (first in _COPIES or first == "cvt" or first in _PURE or from_table):
             return [self._intern(*key) for key in unknown]
         given = [self._operand(text, once, here, block) for text in statement.operands[1:]]
         held = [value for value in given if value is not None]
         if len(held) != len(given) or not held:
             return [self._intern(*key) for key in unknown]
-        if first in _SAME and count == 1:
-            return held[:1]
-        kind = rest.rpartition(".")[2]
-        if count == 1 and not from_table and (folded := self._folded(first, kind, held)) is not None:
+        if count == 1 and not from_table and (folded := self._folded(statement.opcode, held)) is not None:
             return [folded]
         parts = [part for value in held for part in (value.base, self._constant(value.offset))]
         return [self._intern(statement.opcode, f"{place}", *parts) for place in range(count)]
 
-    def _folded(self, first: str, kind: str, held: list[Value]) -> Value | None:
-        """Fold sums and operations on constants; return None for other instructions."""
-        if first == "add" and len(held) == 2:
+    def _folded(self, opcode: str, held: list[Value]) -> Value | None:
+        """Fold copies, sums and operations on constants; return None for other instructions."""
+        folded = _folded_value(opcode, held)
+        bits = _result_bits(opcode)
+        if folded is None and opcode.startswith("add.") and len(held) == 2 and bits and all(one.base for one in held):
             low, high = sorted(held)
-            total = low.offset + high.offset
-            if not low.base:
-                return Value(high.base, total)
-            return Value(self._intern("sum", low.base, high.base).base, total)
-        if first == "sub" and len(held) == 2 and not held[1].base:
-            return Value(held[0].base, held[0].offset - held[1].offset)
-        number = folded_constant(first, kind, held)
-        return None if number is None else Value(0, number)
+            base = self._intern("sum", low.base, high.base).base
+            return _wrapped(Value(base, low.offset + high.offset), bits)
+        return folded
+
+
+def _wrapped(value: Value, bits: int) -> Value:
+    """Return a value in a register of this width. A constant is not negative; an offset from a base is signed.
+
+    >>> _wrapped(Value(0, -1), 32), _wrapped(Value(7, 0xFFFFFFF0), 32)
+    (Value(base=0, offset=4294967295), Value(base=7, offset=-16))
+    """
+    return Value(value.base, _reinterpreted(value.offset, bits, signed=value.base != 0))
+
+
+def _reinterpreted(number: int, bits: int, *, signed: bool) -> int:
+    """Return the number that the lowest bits of a register represent."""
+    low = number & (1 << bits) - 1
+    return low - (1 << bits) if signed and low >> bits - 1 else low
+
+
+def _displaced(value: Value, offset: int, name: str) -> Value:
+    """Return the address `offset` bytes after a value in the register or the symbol of this name."""
+    moved = Value(value.base, value.offset + offset)
+    bits = register_bits(name)
+    return _wrapped(moved, bits) if bits in (32, 64) else moved
+
+
+def _result_bits(opcode: str) -> int | None:
+    """Return the width of the result of an instruction on integers; None for other types, and for saturation.
+
+    >>> [_result_bits(name) for name in ("add.s32", "mul.wide.u16", "cvt.u16.u32", "add.f32", "add.sat.s32")]
+    [32, 32, 16, None, None]
+    """
+    first, *parts = opcode.split(".")
+    kinds = parts[-2:] if first == "cvt" else parts[-1:]
+    read = [found for kind in kinds if (found := _INTEGER.fullmatch(kind)) is not None]
+    if not read or len(read) < len(kinds) or "sat" in parts:
+        return None
+    return int(read[0][2]) * (2 if "wide" in parts else 1)
+
+
+def _folded_value(opcode: str, held: Sequence[Value]) -> Value | None:
+    """Return the result of a copy, a sum or an operation on constants; None for another instruction, or if more than
+    one operand has a base."""
+    first, _, kind = opcode.partition(".")
+    bits = _result_bits(opcode)
+    if first in _COPIES and len(held) == 1:
+        return held[0] if bits is None else _wrapped(held[0], bits)
+    if bits is None:
+        return None
+    if first == "cvt" and len(held) == 1:
+        return _converted(kind.rpartition(".")[2], held[0], bits)
+    if first in ("add", "sub") and len(held) == 2:
+        one, other = held
+        if other.base and (one.base or first == "sub"):
+            return None
+        total = one.offset + (other.offset if first == "add" else -other.offset)
+        return _wrapped(Value(one.base or other.base, total), bits)
+    number = folded_constant(first, kind, held)
+    return None if number is None else _wrapped(Value(0, number), bits)
+
+
+def _converted(kind: str, value: Value, bits: int) -> Value | None:
+    """Return a value of the type `kind` in a register of this width; None if the conversion may change an unknown
+    value."""
+    width = int(kind[1:])
+    if not value.base:
+        return _wrapped(Value(0, _reinterpreted(value.offset, width, signed=kind.startswith("s"))), bits)
+    return None if min(width, bits) < _ADDRESS_BITS else _wrapped(value, min(width, bits))
 
 
 def folded_constant(first: str, kind: str, held: Sequence[Value]) -> int | None:
-    """Return the result of an instruction on constants; None for an unsupported instruction, or operands that are not
-    constants."""
-    if any(value.base for value in held) or kind.startswith("f") or len(held) < 2:
+    """Return the result of an instruction on constants, in the width of its type; None for an unsupported instruction,
+    or operands that are not constants.
+
+    Args:
+        first: the first part of the opcode. kind: the other parts, or only the last one, the type. If they do not
+            state which half of a product is the result, the result is None for a product of more than one half.
+        held: the operands.
+
+    >>> folded_constant("mul", "lo.s32", [Value(0, 0xFFFFFFFF), Value(0, 16)])
+    -16
+    >>> folded_constant("mul", "hi.u32", [Value(0, 256), Value(0, 16)])
+    0
+    """
+    *modes, name = kind.split(".")
+    found = _INTEGER.fullmatch(name)
+    if found is None or not held or any(value.base for value in held) or "sat" in modes:
         return None
-    a, b = held[0].offset, held[1].offset
-    narrow = (1 << 64) - 1 if kind.endswith("64") else (1 << 32) - 1
-    match first:
-        case "mul":
-            return a * b & (1 << 64) - 1
-        case "mad" if len(held) == 3:
-            return (a * b & (1 << 64) - 1) + held[2].offset
-        case "shl" if 0 <= b < 64:
-            return a << b & narrow
-        case "shr" if 0 <= b < 64 and a >= 0:
-            return a >> b
-        case "and":
+    bits, signed = int(found[2]), found[1] == "s"
+    wide = 2 * bits if "wide" in modes else bits
+    a, *others = (_reinterpreted(value.offset, bits, signed=signed) for value in held)
+    b = others[0] if others else 0
+    shift = min(_reinterpreted(held[1].offset, 32, signed=False), bits) if len(held) == 2 else 0
+    match first, len(held):
+        case ("mul", 2) | ("mad", 3):
+            product = a * b >> bits if "hi" in modes else a * b
+            if not modes and _reinterpreted(product, bits, signed=signed) != product:
+                return None
+            added = _reinterpreted(held[2].offset, wide, signed=signed) if first == "mad" else 0
+            return _reinterpreted(product + added, wide, signed=signed)
+        case "shl", 2:
+            return _reinterpreted(a << shift, bits, signed=signed)
+        case "shr", 2:
+            return a >> shift
+        case "and", 2:
             return a & b
-        case "or":
+        case "or", 2:
             return a | b
-        case "xor":
+        case "xor", 2:
             return a ^ b
+        case "not", 1:
+            return _reinterpreted(~a, bits, signed=signed)
     return None
 
 
@@ -400,29 +483,22 @@ class FirstPass:
         address = _ADDRESS.fullmatch(text) if text.startswith("[") else None
         if address is not None:
             base, offset = self._read(address[1], held), immediate(address[2]) if address[2] else 0
-            return None if base is None or offset is None else (base[0], base[1] + offset)
+            if base is None or offset is None:
+                return None
+            return base[0], _displaced(Value(1 if base[0] else 0, base[1]), offset, address[1]).offset
         number = immediate(text)
         if number is not None:
             return "", number
         return held.get(text) if text in held else (text, 0) if text in self._symbols else None
 
     def _result(self, statement: Statement, held: Mapping[str, Constant | None]) -> Constant | None:
-        first, _, rest = statement.opcode.partition(".")
         read = [self._read(text, held) for text in statement.operands[1:]]
         given = [one for one in read if one is not None]
         if len(given) != len(read) or not given:
             return None
-        if first in _SAME:
-            return given[0]
-        if first == "not" and not given[0][0]:
-            return "", ~given[0][1] & (1 << (64 if rest.endswith("64") else 32)) - 1
-        if first in ("add", "sub") and len(given) == 2 and not given[1][0]:
-            return given[0][0], given[0][1] + (given[1][1] if first == "add" else -given[1][1])
-        if first == "add" and len(given) == 2 and not given[0][0]:
-            return given[1][0], given[1][1] + given[0][1]
-        values = [Value(1 if name else 0, number) for name, number in given]
-        folded = folded_constant(first, rest.rpartition(".")[2], values)
-        return None if folded is None else ("", folded)
+        folded = _folded_value(statement.opcode, [Value(1 if name else 0, number) for name, number in given])
+        name = next((name for name, _ in given if name), "")
+        return None if folded is None else (name if folded.base else "", folded.offset)
 
 
 def _common(one: Mapping[str, Constant | None], other: Mapping[str, Constant | None]) -> dict[str, Constant | None]:

@@ -337,6 +337,17 @@ ADDRESSES = {
     "earlier in the loop, another": ("@%p5 mbarrier.arrive.shared.b64 _, [%r6+8];", "bra AGAIN;", False),
     "behind another wait": ("", "W: mbarrier.try_wait.parity.shared.b64 %p2, [%r6+8], 0; @!%p2 bra W; "
         "mbarrier.arrive.shared.b64 _, [%r6];", True),
+    "in the second round of a loop": ("", "mov.u32 %r8, 1; L: shl.b32 %r9, %r8, 3; add.u32 %r9, %r6, %r9; "
+        "mbarrier.arrive.shared.b64 _, [%r9]; sub.u32 %r8, %r8, 1; setp.ge.s32 %p6, %r8, 0; @%p6 bra L;", True),
+    "in a round that does not come": ("", "mov.u32 %r8, 1; L: shl.b32 %r9, %r8, 3; add.u32 %r9, %r6, %r9; "
+        "mbarrier.arrive.shared.b64 _, [%r9]; sub.u32 %r8, %r8, 1; setp.gt.s32 %p6, %r8, 0; @%p6 bra L;", False),
+    "in the round that wraps a stage": ("", "mov.u32 %r8, 1; L: mad.lo.u32 %r9, %r8, 8, %r6; "
+        "mbarrier.arrive.shared.b64 _, [%r9]; add.u32 %r8, %r8, 1; setp.eq.u32 %p6, %r8, 2; "
+        "selp.b32 %r8, 0, %r8, %p6; bra L;", True),
+    "never in a ring of rounds": ("", "mov.u32 %r8, 0; L: and.b32 %r9, %r8, 1; mad.lo.u32 %r9, %r9, 8, %r6; "
+        "mbarrier.arrive.shared.b64 _, [%r9+8]; add.u32 %r8, %r8, 1; bra L;", False),
+    "behind a loop that changes the address": ("", "mov.u32 %r8, bar; mov.u32 %r9, 0; L: add.u32 %r8, %r8, 8; "
+        "add.u32 %r9, %r9, 1; setp.lt.u32 %p6, %r9, 4; @%p6 bra L; mbarrier.arrive.shared.b64 _, [%r8+-8];", False),
     "none": ("", "", False),
 }  # fmt: skip
 
@@ -355,6 +366,73 @@ def test_a_hang_names_only_arrivals_at_its_own_barrier(name: str) -> None:
     assert (
         "move their arrival" not in run(program(ARRIVES.replace("TOP", top).replace("END", end)), judge=False).explain()
     )
+
+
+STAGES = """
+@%p1 bra READY;
+mov.u32 %r6, 0;
+NEXT: shl.b32 %r7, %r6, 3; add.u32 %r8, %r30, %r7; mbarrier.init.shared.b64 [%r8], 1;
+add.u32 %r6, %r6, 1; setp.lt.u32 %p4, %r6, 16; @%p4 bra NEXT;
+fence.proxy.async;
+READY: bar.sync 0;
+setp.eq.u32 %p3, %r1, 0; @%p3 bra PRODUCER;
+setp.ne.u32 %p3, %r1, 32; @%p3 bra DONE;
+mov.u32 %r6, 0;
+CONSUMER: shl.b32 %r7, %r6, 3; add.u32 %r8, %r30, %r7;
+FULL: mbarrier.try_wait.parity.shared.b64 %p2, [%r8], 0;
+@!%p2 bra FULL;
+mbarrier.arrive.shared.b64 _, [%r8+64];
+add.u32 %r6, %r6, 1; setp.lt.u32 %p4, %r6, 8; @%p4 bra CONSUMER;
+ret;
+PRODUCER: FIRST
+EMPTY: mbarrier.try_wait.parity.shared.b64 %p2, [buffer+BARRIER], 0;
+@!%p2 bra EMPTY;
+LAST
+DONE: ret;"""
+
+
+@pytest.mark.parametrize("stage", [0, 1, 7])
+def test_an_arrival_in_a_later_round_closes_the_cycle(stage: int) -> None:
+    """The producer waits for an empty stage before it fills the first; the consumer would release it in its loop."""
+    body = STAGES.replace("BARRIER", str(64 + 8 * stage))
+    fill = "mbarrier.arrive.shared.b64 _, [buffer];"
+    text = program(body.replace("FIRST", "").replace("LAST", fill))
+    hangs = [one for one in run(text).diagnostics if one.rule == "hang"]
+    assert [one.facts["cause"] for one in hangs] == ["parity", "parity"]
+    assert "threads wait for each other" in hangs[0].message
+    assert all("form a cycle" in one.message for one in hangs)
+    assert "Make a thread arrive" not in run(text).explain()
+
+
+def test_a_wait_for_an_arrival_of_a_later_round_is_a_consequence() -> None:
+    """The first stage lacks half of its bytes, so the consumer does not reach the round that releases the second."""
+    load = (
+        "mbarrier.arrive.expect_tx.shared.b64 _, [buffer], 64;\n"
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buffer+256], [%rd4], 32, [buffer];"
+    )
+    body = STAGES.replace("BARRIER", "72").replace("FIRST", load).replace("LAST", "")
+    (hang,) = [one for one in run(program(body)).diagnostics if one.rule == "hang"]
+    assert hang.facts["cause"] == "transaction bytes"
+    assert "comes after the wait" in hang.facts["also waiting 1"]
+
+
+@pytest.mark.parametrize(
+    ("end", "may"),
+    [
+        ("ld.global.u32 %r8, [%rd4]; add.u32 %r8, %r8, %r6; mbarrier.arrive.shared.b64 _, [%r8];", True),
+        ("mov.u32 %r8, other; L: mbarrier.arrive.shared.b64 _, [%r8]; add.u32 %r8, %r8, 8; @%p1 bra L;", True),
+        ("mov.u32 %r8, other; L: mbarrier.arrive.shared.b64 _, [%r8]; add.u32 %r7, %r7, 8; @%p1 bra L;", False),
+    ],
+    ids=["loaded", "changed by the loop", "kept in the loop"],
+)
+def test_an_arrival_whose_barrier_is_unknown_is_a_candidate(end: str, may: bool) -> None:
+    text = program(ARRIVES.replace("TOP", "").replace("END", end))
+    (hang,) = [one for one in run(text).diagnostics if one.rule == "hang"]
+    assert hang.facts["cause"] == "no arrival"
+    assert ("may arrive at it" in hang.message) is may, hang.message
+    if may:
+        line = next(i for i, one in enumerate(text.split("\n"), 1) if end in one)
+        assert f"the arrival at line {line}, after the wait of CTA (0, 0, 0), threads 0 to 63 at line" in hang.message
 
 
 def test_an_arrival_that_ran_before_is_named_where_its_address_is_unknown() -> None:

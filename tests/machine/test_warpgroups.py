@@ -99,10 +99,34 @@ def test_whole_warpgroups_execute_wgmma(block: int) -> None:
     assert not cute.run_ptx(GROUPS, block=block, grid=2).diagnostics
 
 
-def test_a_product_of_an_incomplete_warpgroup_is_an_error() -> None:
-    text = product().replace("setp.ge.u32 %p2, %r1, 128;", "setp.ge.u32 %p2, %r1, 160;")
-    run = cute.run_ptx(text, block=160, args=[np.zeros(1024, np.float32)])
+@pytest.mark.parametrize(
+    ("block", "first", "end", "who"),
+    [
+        (160, 0, 160, "threads 128 to 159 execute"),
+        (288, 128, 288, "threads 256 to 287 execute"),
+        (129, 0, 129, "thread 128 executes"),
+        (256, 0, 192, "threads 128 to 191 execute"),
+    ],
+)
+def test_a_product_names_only_incomplete_warpgroups(block: int, first: int, end: int, who: str) -> None:
+    ends = f"setp.lt.u32 %p2, %r1, {first}; @%p2 bra END;\nsetp.ge.u32 %p2, %r1, {end};"
+    text = product().replace("setp.ge.u32 %p2, %r1, 128;", ends)
+    run = cute.run_ptx(text, block=block, args=[np.zeros(1024, np.float32)])
     assert {one.rule for one in run.diagnostics} == {"divergent aligned instruction"}
+    assert {one.facts["cause"] for one in run.diagnostics} == {"incomplete warpgroup"}
+    assert {one.facts["threads"] for one in run.diagnostics} == {f"CTA (0, 0, 0), {who.rpartition(' ')[0]}"}
+    said = f"CTA (0, 0, 0), {who} wgmma, but all threads of a warpgroup of 4 warps must execute it"
+    assert said in [one.text.partition(": ")[2] for one in run.diagnostics]
+
+
+def test_a_lane_alone_is_named_with_its_own_verb() -> None:
+    text = GROUPS.replace(
+        "wgmma.wait_group",
+        ".reg .b32 %r<4>; mov.u32 %r1, 0;\nmovmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;\nwgmma.wait_group",
+    )
+    said = [one.message for one in cute.run_ptx(text, block=(3, 43)).diagnostics]
+    assert any("thread 128 executes movmatrix, but all threads of a warp must execute it" in one for one in said)
+    assert any("thread 128 executes wgmma.fence, but the warpgroup is incomplete" in one for one in said)
 
 
 def test_an_operand_outside_of_shared_memory_is_named_with_its_offsets() -> None:

@@ -189,7 +189,7 @@ def test_words_of_a_wait_that_covers_no_store() -> None:
     name = "line 14, kernel k: cp.async.bulk.global.shared::cta.bulk_group is never waited for: "
     assert few.message == (
         f"{name}wait_group 1 at line 16 leaves the 1 most recent group pending, and the group of the store is one of "
-        "them; must leave at most as many groups as the kernel commits after this group"
+        "them; the wait_group must leave at most as many groups as the kernel commits after this group"
     )
     assert early.message == (
         f"{name}the wait_group at line 15 precedes the commit_group at line 16, and covers only groups that are "
@@ -223,8 +223,8 @@ def test_bulk_copies_stay_inside_their_variable(copy: str, wrong: bool) -> None:
     assert judged == (copy is not PEER_COPY)  # its destination is in another CTA
     if copy.startswith("cp.async.bulk.shared::cluster.global") and "8192" in copy:
         assert found[0].message == (
-            "line 17, kernel k: the destination of the copy is 8192 bytes at byte 0 of tile; byte 8192, where it "
-            "ends, must be at most 4096, the bytes of tile"
+            "line 17, kernel k: the destination of the copy is 8192 bytes at byte 0 of tile; the copy ends at byte "
+            "8192; tile has 4096 bytes"
         )
         assert found[0].source == "PTX ISA 9.0, cp.async.bulk: size"
         assert found[0].fixes == ("copy at most 4096 bytes, or declare tile with at least 8192 bytes",)
@@ -246,11 +246,12 @@ def test_extents_that_are_not_judged() -> None:
 @pytest.mark.parametrize(
     "declared", [".extern .shared .align 128 .b8 tile[4096];", ".shared .align 128 .b8 tile[8192];"]
 )
-def test_a_name_that_another_function_declares_larger_has_no_overrun(declared: str) -> None:
+def test_a_copy_is_compared_with_the_variable_of_its_own_function(declared: str) -> None:
     text = kernel(TILE, LOAD.replace("[%r1]", "[tile]").replace("2048", "8192"))
     other = f".visible .entry other()\n{{\n{declared}\nret;\n}}\n"
     assert "extent" in rules(text)
-    assert "extent" not in rules(text + other)
+    assert "extent" in rules(text + other)
+    assert "extent" not in rules(text.replace(HEAD.format(arch="sm_90a"), HEAD.format(arch="sm_90a") + declared))
 
 
 def test_a_wrong_size_leaves_the_other_operands_known() -> None:
@@ -264,13 +265,13 @@ def test_a_wrong_size_leaves_the_other_operands_known() -> None:
     assert not any("alignment" in line for line in formless.scope.not_judged)
 
 
-def test_loads_in_a_module_without_waits() -> None:
+def test_loads_in_a_kernel_without_waits() -> None:
     loads = (INIT, EXPECT.replace("2048", "4096"), LOAD, LOAD)
     (found,) = check_program(kernel(*loads, waits=False)).found
     assert (found.rule, found.severity, found.facts["lines"]) == ("wait", "error", [16, 17])
     assert found.message == (
         f"line 16, kernel k: cp.async.bulk.shared::cluster.global.{TO_BARRIER} is never waited for: no instruction of "
-        "the module waits on an mbarrier (also at line 17)"
+        "the kernel waits on an mbarrier (also at line 17)"
     )
     assert rules(kernel(*loads)) == []
     assert rules(kernel(*loads, "mbarrier.try_wait.shared::cta.b64 %p8, [%r2], %rd9;", waits=False)) == []
@@ -291,7 +292,7 @@ def test_asynchronous_instructions_that_no_rule_reads(
     lines: tuple[str, str], family: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = kernel("st.shared.b32 [smem], 1;", *lines)
-    said = f"2 {family} instructions: no rule of the text reads them; a run judges"
+    said = f"2 {family} instructions: no rule of this check applies to them; a run judges"
     assert [line.startswith(said) for line in check_program(text).scope.not_judged] == [True]
     assert "nothing to judge" not in str(check_program(text))
     assert check_program(text, launched=True).scope.complete
@@ -384,6 +385,7 @@ def test_the_report_says_what_it_did_not_judge() -> None:
         "not judged: 1 barrier: copies at line 14 complete on it, "
         "but no instruction in the function expects their bytes",
         "not judged: 1 instruction: mbarrier.bogus.b64: no row of the instruction table covers it; line 15",
+        "not judged: 1 load: wait: it is not known whether a wait of the function waits for the load; line 14",
         "not judged: 1 multicast load: mask: known at run time; line 14",
         "not judged: 1 multicast load: scope: the barrier may be initialised in another function; line 14",
         "not judged: 1 transfer: extent: it is not known whether the box fits in its buffer in shared memory; line 14",
@@ -495,3 +497,170 @@ def test_read_only_loads_after_the_wait_for_the_previous_kernel_are_not_judged(
     assert len(said) == left
     if left:
         assert f"line {text.splitlines().index(load) + 1}" in said[0]
+
+
+HAND_HEAD = """.version 8.3
+.target sm_90a
+.address_size 64
+"""
+
+
+def hand(*body: str, name: str = "k", size: int = 1024) -> str:
+    """A kernel with a variable `smem` of its own, whose address is in %r1, and the index of the thread in %r9."""
+    start = (
+        f".visible .entry {name}(.param .u64 p) {{",
+        ".reg .pred %p<9>; .reg .b32 %r<40>; .reg .b64 %rd<40>; .reg .b16 %rs<4>;",
+        f".shared .align 128 .b8 smem[{size}]; .shared .align 8 .b64 bar;",
+        "ld.param.u64 %rd1, [p]; mov.u32 %r1, smem; mov.u32 %r9, %tid.x;",
+    )
+    return "\n".join((*start, *body, "ret;", "}", ""))
+
+
+def sent(address: str, size: object) -> str:
+    return f"cp.async.bulk.global.shared::cta.bulk_group [%rd1], [{address}], {size};"
+
+
+def left_of(text: str) -> str:
+    return "\n".join(check_program(text).scope.not_judged)
+
+
+@pytest.mark.parametrize(
+    ("steps", "address", "size", "result"),
+    [
+        ("mov.u32 %r2, -1; mul.lo.s32 %r3, %r2, 16; add.s32 %r4, %r1, %r3; add.s32 %r5, %r4, 32;", "%r5", 64, ""),
+        ("mov.u32 %r2, -1; mul.lo.s32 %r3, %r2, 16; add.s32 %r4, %r1, %r3;", "%r4", 64, "16 bytes before smem"),
+        ("mov.u32 %r2, -1; mul.lo.s32 %r3, %r2, 16; add.s32 %r4, %r1, %r3;", "%r4+1040", 16, "ends at byte 1040"),
+        ("add.s32 %r2, %r1, 1024; add.s32 %r3, %r2, 0xFFFFFFF0;", "%r3", 16, ""),
+        ("add.s32 %r2, %r1, 1024; sub.s32 %r3, %r2, 0xFFFFFFF0;", "%r3", 16, "ends at byte 1056"),
+        ("mov.u32 %r2, 256; mul.hi.u32 %r3, %r2, 16; add.s32 %r4, %r3, 64;", "%r1", "%r4", ""),
+        ("mov.u32 %r2, 0x80000000; mul.hi.u32 %r3, %r2, 4096; add.s32 %r4, %r3, 0;", "%r1", "%r4", "ends at byte 2048"),
+        ("mov.u32 %r2, 0x10000; mul.lo.u32 %r3, %r2, 0x10000; add.s32 %r4, %r3, 64;", "%r1", "%r4", ""),
+        ("mov.u32 %r2, 0x10000; mad.lo.u32 %r4, %r2, 0x10000, 64;", "%r1", "%r4", ""),
+        ("mov.u32 %r2, 65600; cvt.u16.u32 %rs1, %r2; cvt.u32.u16 %r4, %rs1;", "%r1", "%r4", ""),
+        ("mov.u32 %r2, 65600; cvt.u32.u16 %r4, %r2;", "%r1", "%r4", ""),
+        ("mov.u32 %r2, -64; cvt.s64.s32 %rd2, %r2; cvt.u32.u64 %r3, %rd2; add.s32 %r4, %r3, 128;", "%r1", "%r4", ""),
+        ("mov.u32 %r2, -2; shr.u32 %r3, %r2, 20; and.b32 %r4, %r3, -16;", "%r1", "%r4", "ends at byte 4080"),
+        ("mov.u32 %r2, -2; shr.s32 %r3, %r2, 20; add.s32 %r4, %r3, 65;", "%r1", "%r4", ""),
+        ("mov.u32 %r2, 3; shl.b32 %r3, %r2, 32; add.s32 %r4, %r3, 64;", "%r1", "%r4", ""),
+        ("mov.b64 %rd2, smem; add.s64 %rd3, %rd2, -16; cvt.u32.u64 %r4, %rd3;", "%r4+16", 1024, ""),
+    ],
+)
+def test_constants_have_the_width_of_their_instruction(steps: str, address: str, size: object, result: str) -> None:
+    report = check_program(HAND_HEAD + hand(steps, sent(address, size), COMMIT, WAIT))
+    assert [one.rule for one in report.found] == ["extent"] * bool(result), str(report)
+    assert not result or result in report.found[0].message
+    assert "1 transfer (extent)" in report.scope.judged
+
+
+@pytest.mark.parametrize(
+    "steps",
+    ["cvt.u16.u32 %rs1, %r1; cvt.u32.u16 %r4, %rs1;", "cvt.u32.u8 %r4, %r1;", "add.sat.s32 %r4, %r1, 2000;"],
+)
+def test_instructions_that_change_an_unknown_value_leave_it_unknown(steps: str) -> None:
+    report = check_program(HAND_HEAD + hand(steps, sent("%r4+2048", 64), COMMIT, WAIT))
+    assert not report.found
+    assert "1 transfer: extent" in left_of(HAND_HEAD + hand(steps, sent("%r4+2048", 64), COMMIT, WAIT))
+
+
+def test_bytes_that_an_upper_half_gives_are_those_that_a_barrier_expects() -> None:
+    steps = "mov.u32 %r5, 256; mul.hi.u32 %r6, %r5, 16; add.s32 %r7, %r6, 2048;"
+    assert rules(kernel(INIT, steps, EXPECT, LOAD.replace("2048", "%r7"))) == []
+
+
+def test_the_same_name_in_two_kernels() -> None:
+    small = hand(sent("smem", 2048), COMMIT, WAIT)
+    large = hand(sent("smem", 2048), COMMIT, WAIT, name="k2", size=2048)
+    for text in (small + large, large + small):
+        (found,) = check_program(HAND_HEAD + text).found
+        assert (found.rule, found.facts["function"]) == ("extent", "k")
+        assert "2 transfers (extent)" in check_program(HAND_HEAD + text).scope.judged
+
+
+SOURCE, HELD = sent("smem", 64), "setp.eq.u32 %p1, %r9, 0;"
+
+
+@pytest.mark.parametrize(
+    ("body", "found", "commit", "wait"),
+    [
+        ((HELD, f"@%p1 {SOURCE}", f"@%p1 {COMMIT}", f"@%p1 {WAIT}"), [], True, True),
+        (
+            (HELD, f"@%p1 {SOURCE}", "setp.eq.u32 %p1, %r9, 1;", f"@%p1 {COMMIT}", f"@%p1 {WAIT}"),
+            [],
+            False,
+            False,
+        ),
+        ((HELD, f"@%p1 {SOURCE}", f"@%p1 {COMMIT}", "setp.eq.u32 %p1, %r9, 1;", f"@%p1 {WAIT}"), [], True, False),
+        ((HELD, f"@%p1 {SOURCE}", f"@%p1 {COMMIT}", "bra L;", "L:", f"@%p1 {WAIT}"), [], True, True),
+        (
+            (HELD, f"@%p1 {SOURCE}", f"@%p1 {COMMIT}", "setp.eq.u32 %p1, %r9, 1;", "bra L;", "L:", f"@%p1 {WAIT}"),
+            [],
+            True,
+            False,
+        ),
+        ((HELD, f"@%p1 {SOURCE}", f"@!%p1 {COMMIT}", f"@!%p1 {WAIT}"), ["commit"], True, False),
+        ((HELD, f"@%p1 {SOURCE}", f"@%p1 {COMMIT}", f"@!%p1 {WAIT}"), ["wait"], True, True),
+        ((HELD, SOURCE, f"@%p1 {COMMIT}", WAIT), [], False, False),
+        ((HELD, SOURCE, f"@%p2 {COMMIT}", COMMIT, WAIT), [], True, True),
+        ((HELD, f"@%p1 {SOURCE}", f"@%p2 {COMMIT}", WAIT), [], False, False),
+        ((HELD, f"@%p1 {SOURCE}", COMMIT, WAIT), [], True, True),
+    ],
+)
+def test_predicates_of_commits_and_waits(body: tuple[str, ...], found: list[str], commit: bool, wait: bool) -> None:
+    report = check_program(HAND_HEAD + hand(*body))
+    assert [one.rule for one in report.found] == found, str(report)
+    assert ("1 bulk store (commit)" in report.scope.judged) == commit
+    assert ("1 bulk store (wait)" in report.scope.judged) == wait
+
+
+def test_words_of_instructions_that_run_only_without_the_store() -> None:
+    (found,) = check_program(HAND_HEAD + hand(HELD, f"@%p1 {SOURCE}", f"@!%p1 {COMMIT}", WAIT)).found
+    assert found.message.endswith("the commit_group at line 10 runs only if the store does not run")
+    (found,) = check_program(HAND_HEAD + hand(HELD, f"@%p1 {SOURCE}", COMMIT, f"@!%p1 {WAIT}")).found
+    assert found.message.endswith("the wait_group at line 11 runs only if the store does not run")
+
+
+@pytest.mark.parametrize(
+    ("body", "judged"),
+    [
+        (("@%p1 fence.proxy.async;", SOURCE), False),
+        (("@%p1 fence.proxy.async;", f"@%p1 {SOURCE}"), True),
+        (("@!%p1 fence.proxy.async;", f"@%p1 {SOURCE}"), False),
+        (("@%p1 fence.proxy.async;", "@!%p1 fence.proxy.async;", SOURCE), True),
+        (("@%p1 fence.proxy.async;", "bra L;", "L:", f"@%p1 {SOURCE}"), True),
+        (("@%p1 fence.proxy.async;", "setp.eq.u32 %p1, %r9, 1;", f"@%p1 {SOURCE}"), False),
+        (("@%p1 fence.proxy.async;", "fence.proxy.async;", SOURCE), True),
+    ],
+)
+def test_predicates_of_proxy_fences(body: tuple[str, ...], judged: bool) -> None:
+    report = check_program(HAND_HEAD + hand(HELD, "st.shared.u32 [smem], %r9;", *body, COMMIT, WAIT))
+    assert report.found == (), str(report)
+    assert ("1 bulk store (proxy fence)" in report.scope.judged) == judged
+    assert any("proxy fence: on some paths" in line for line in report.scope.not_judged) != judged
+
+
+def test_each_kernel_waits_for_its_own_loads() -> None:
+    load = (
+        "mbarrier.init.shared::cta.b64 [bar], 1;",
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 64;",
+        f"cp.async.bulk.shared::cluster.global.{TO_BARRIER} [smem], [%rd1], 64, [bar];",
+    )
+    waits = "mbarrier.try_wait.parity.shared::cta.b64 %p8, [bar], 0;"
+    text = HAND_HEAD + hand(*load, waits) + hand(*load, name="k2")
+    (found,) = check_program(text).found
+    assert (found.rule, found.facts["function"]) == ("wait", "k2")
+    assert "1 load (wait)" in check_program(text).scope.judged
+    assert "1 load: wait: it is not known whether a wait of the function waits for the load; line 10" in left_of(text)
+    called = HAND_HEAD + hand(*load, waits) + hand(*load, "call foo;", name="k2")
+    assert "1 load: wait: it may be in another function" in left_of(called)
+
+
+@pytest.mark.parametrize("function", [".visible .entry k() {}", ".func f() { .reg .b32 %r<4>; }"])
+def test_functions_without_instructions(function: str) -> None:
+    assert check_program(HAND_HEAD + function).found == ()
+
+
+@pytest.mark.parametrize("body", [("trap;",), ("L:", "bra L;")])
+def test_a_kernel_that_never_ends_needs_no_wait(body: tuple[str, ...]) -> None:
+    text = HAND_HEAD + hand(SOURCE, COMMIT, *body).replace("ret;\n", "")
+    assert check_program(text).found == ()
+    assert "1 bulk store: commit and wait: there are no paths from the store to the end of the kernel" in left_of(text)

@@ -196,7 +196,8 @@ def test_two_threads_may_expect_what_one_loads() -> None:
         ),
         (
             (STORE, "@%p1 bra L;", COMMIT, WAIT, "L:"),
-            "1 bulk store: commit: some paths from the store to the end of the kernel have no commit_group; line 14",
+            "1 bulk store: commit: on some paths from the store to the end of the kernel, no commit_group is certain "
+            "to run; line 14",
         ),
         (
             ("@%p1 st.shared.b32 [smem], 1;", STORE, COMMIT, WAIT),
@@ -204,7 +205,7 @@ def test_two_threads_may_expect_what_one_loads() -> None:
         ),
         (
             ("@%p1 bra L;", "st.shared.b32 [smem], 1;", "L:", STORE, COMMIT, WAIT),
-            "1 bulk store: proxy fence: a write on some paths only may reach the store without a fence; line 17",
+            "1 bulk store: proxy fence: on some paths, a write may reach the store without a fence; line 17",
         ),
     ],
 )

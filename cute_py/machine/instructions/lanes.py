@@ -125,11 +125,22 @@ def _expect_full(site: Site, run: Run, warps: int) -> Run:
 
     def whole(f: Frame) -> None:
         if f.n != LANES * len(f.warps) or (warps > 1 and not f.whole_groups()):
-            text = f"{f.text()} execute {site.one.opcode.split('.')[0]}, but all threads of {what} must execute it"
-            raise site.fault("divergent aligned instruction", text, f, ".aligned")
+            short = _incomplete(f, warps)
+            verb = "executes" if short.n == 1 else "execute"
+            name = site.one.opcode.split(".")[0]
+            text = f"{short.text()} {verb} {name}, but all threads of {what} must execute it"
+            facts = {"cause": "incomplete warpgroup"} if warps > 1 else {}
+            raise site.fault("divergent aligned instruction", text, short, ".aligned", **facts)
         run(f)
 
     return whole
+
+
+def _incomplete(f: Frame, warps: int) -> Frame:
+    """The threads of a frame whose warp, or warpgroup if `warps` is not 1, is not complete in the frame."""
+    group = f.threads // LANES if warps == 1 else warpgroup_of(f.m, f.threads)
+    groups, count = np.unique(group, return_counts=True)
+    return f.subset((count < LANES * warps)[np.searchsorted(groups, group)])
 
 
 def _pair(site: Site, place: int) -> tuple[str, str | None]:

@@ -40,7 +40,8 @@ def barriers_of(f: Frame, site: Site, place: int) -> Mbarrier:
         ledger = m.state.get("ledger")
         if ledger is not None and place in ledger.ended_lives:
             rule, where = "mbarrier used after inval", ledger.where(ledger.ended_lives[place].ended)
-            text = f"{f.text()} use the mbarrier at {m.shared_base + offset:#x}, which {where} invalidated"
+            verb = "uses" if f.n == 1 else "use"
+            text = f"{f.text()} {verb} the mbarrier at {m.shared_base + offset:#x}, which {where} invalidated"
         raise site.fault(rule, text, f, "mbarrier", barrier=f"{m.shared_base + offset:#x}", initialised=known)
     return found
 

@@ -23,7 +23,7 @@ _ORDERED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "eq": np.equal, "ne": lambda a, b: (a < b) | (a > b), "lt": np.less, "le": np.less_equal, "gt": np.greater,
     "ge": np.greater_equal,
 }  # fmt: skip
-_PLAIN: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+INTEGER_COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
     "lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal,
 }  # fmt: skip
@@ -39,11 +39,11 @@ _FLOATS: Final = ("f16", "bf16", "f16x2", "bf16x2", "f32", "f64")
 
 
 def _comparison(site: Site, kind: Kind) -> Callable[[Any, Any], Any]:
-    name = site.choice(*_PLAIN, *_UNORDERED)
+    name = site.choice(*INTEGER_COMPARISONS, *_UNORDERED)
     if kind.name in _FLOATS:
         found = _ORDERED.get(name) or _UNORDERED.get(name)
     else:
-        found = _PLAIN.get(name)
+        found = INTEGER_COMPARISONS.get(name)
     if found is None:
         raise Refused(f"{site.one.opcode}: this comparison of {kind.name} is not supported")
     return found

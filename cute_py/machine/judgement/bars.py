@@ -53,9 +53,10 @@ class Bars(OncePerInstruction):
         for warp in f.warps.tolist():
             other = came.setdefault(warp, site.number)
             if other != site.number:
+                verb = "executes" if f.n == 1 else "execute"
                 text = (
-                    f"{f.text()} execute {site.one.opcode} {number}; other threads of their warp reached the barrier "
-                    f"at {self._where(other)}; all threads of a warp must execute the same instruction"
+                    f"{f.text()} {verb} {site.one.opcode} {number}; other threads of the warp reached the barrier at "
+                    f"{self._where(other)}; all threads of a warp must execute the same instruction"
                 )
                 facts = {"threads": f.text(), "barrier": number, "other line": self.code.instructions[other].line}
                 self._say(site.number, "divergent aligned instruction", text, facts)

@@ -10,7 +10,7 @@ Source: PTX ISA 9.0, mbarrier, bar, barrier.cluster, setmaxnreg.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +19,7 @@ import numpy as np
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import counted
 from cute_py.machine.faults import finding, place_text
-from cute_py.machine.judgement.arrivals import ArrivalWalk
+from cute_py.machine.judgement.arrivals import ArrivalPlaces, ArrivalWalk, Jumps
 from cute_py.machine.judgement.ledger import NEVER, Ledger, Life, Line
 from cute_py.machine.judgement.observer import Observer
 from cute_py.machine.judgement.waits import BarWait, ClusterWait, LanesWait, LoopWait, PhaseWait, RegistersWait
@@ -74,8 +74,9 @@ class Whereabouts:
             self.at[one.frame.threads] = one.at
             self.at_phase[one.frame.threads] = isinstance(one.on, PhaseWait)
         self._steps = 0
-        self._walks: dict[int, Mapping[int, int | None]] = {}
-        self._first: dict[tuple[int, int], Mapping[int, int | None]] = {}
+        self._walks: dict[int, ArrivalPlaces] = {}
+        self._first: dict[tuple[int, int], ArrivalPlaces] = {}
+        self._jumps: dict[str, Jumps] = {}
 
     def text(self, threads: list[int]) -> str:
         """Text such as `threads 0 to 31 at line 40; threads 32 to 63 exited`."""
@@ -95,7 +96,7 @@ class Whereabouts:
         more = len(groups) - len(said)
         return "; ".join([*said, f"{more} more places"] if more > 0 else said)
 
-    def walks(self, one: Any, cluster: int) -> list[Mapping[int, int | None]]:
+    def walks(self, one: Any, cluster: int) -> list[ArrivalPlaces]:
         """The `ArrivalWalk.places` after a wait, for one thread of each CTA of a cluster.
 
         After `MAX_STEPS` steps of all walks, CTAs that wait at one instruction share a walk.
@@ -106,7 +107,9 @@ class Whereabouts:
             if cta // m.cluster_size == cluster:
                 thread, key = int(one.frame.threads[part.start]), (one.at, cta % m.cluster_size)
                 if thread not in self._walks and (self._steps < MAX_STEPS or key not in self._first):
-                    walk = ArrivalWalk(m, thread, one.at)
+                    function = m.code.function_of[one.at]
+                    jumps = self._jumps.get(function) or self._jumps.setdefault(function, Jumps(m.code, function))
+                    walk = ArrivalWalk(m, thread, one.at, jumps)
                     self._steps += walk.steps
                     self._walks[thread] = walk.places
                     self._first.setdefault(key, walk.places)
@@ -421,6 +424,12 @@ def _arrivals(m: Host, ledger: Ledger, life: Life, made: Stuck, where: Whereabou
             "; no thread has arrived at it in any phase, and no instruction of a running thread is known to arrive at "
             "it"
         )
+        if unknown:
+            at, wait, threads = unknown[0]
+            made.text += (
+                f"; the arrival at {ledger.where(at)}, after the wait of {m.threads_text(threads)} at "
+                f"{ledger.where(wait)}, may arrive at it"
+            )
         made.rank = DOUBT if unknown else ROOT
         made.cause = "no arrival"
         sibling = _passed_when_empty(ledger, life, made.threads)
@@ -447,22 +456,25 @@ def _passed_when_empty(ledger: Ledger, life: Life, threads: Array) -> int | None
     return None
 
 
-def _coming(m: Host, life: Life, where: Whereabouts) -> tuple[list[tuple[int, int, Array]], bool]:
-    """Return the arrivals at a barrier that waiting threads may reach later, (index of the arrival, index of the wait,
-    threads), and whether these threads may reach arrivals whose barrier is unknown.
+Coming = tuple[int, int, Array]
+"""An arrival that waiting threads may reach: index of the arrival, index of the wait, threads."""
+
+
+def _coming(m: Host, life: Life, where: Whereabouts) -> tuple[list[Coming], list[Coming]]:
+    """Return the arrivals at a barrier that waiting threads may reach later, and the arrivals that they may reach and
+    whose barrier is unknown.
     """
-    found, unknown = [], False
-    seen: set[int] = set()
+    found: dict[int, Coming] = {}
+    unknown: dict[int, Coming] = {}
     cluster, wanted = divmod(life.place, m.shared_stride * m.cluster_size)
     for one in m.waiting:
-        for places in where.walks(one, cluster):
-            for at, place in sorted(places.items()):
-                known = place == wanted or (place is None and at in life.arriving)
-                unknown |= place is None and not known
-                if known and at not in seen:
-                    seen.add(at)
-                    found.append((at, one.at, one.frame.threads))
-    return found, unknown
+        for walk in where.walks(one, cluster):
+            for at, places in sorted(walk.items()):
+                if wanted in places or (None in places and at in life.arriving):
+                    found.setdefault(at, (at, one.at, one.frame.threads))
+                elif None in places:
+                    unknown.setdefault(at, (at, one.at, one.frame.threads))
+    return list(found.values()), list(unknown.values())
 
 
 # ---- barriers of a CTA and of a cluster ------------------------------------------------------------------------------

@@ -429,9 +429,10 @@ class Ledger(Observer):
         if not life.empty_waits or not life.bringing or (first is not None and not first.brought):
             return
         at, threads = life.empty_waits[0]
+        wait, go = ("waits", "passes") if len(threads) == 1 else ("wait", "pass")
         text = (
-            f"{self.m.threads_text(threads)} wait for parity 1 of the {self.name(life.place)} in its first phase and "
-            f"pass immediately, because the phase before the first counts as complete; the bytes that the barrier "
+            f"{self.m.threads_text(threads)} {wait} for parity 1 of the {self.name(life.place)} in its first phase and "
+            f"{go} immediately, because the phase before the first counts as complete; the bytes that the barrier "
             f"counts may not have landed"
         )
         facts: dict[str, Any] = {"phase": 0, "parity": 1, "cause": "parity"}

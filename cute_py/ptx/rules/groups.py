@@ -1,4 +1,4 @@
-"""Rules about the completion of copies: a bulk store is committed to a group that a wait covers, and a module with
+"""Rules about the completion of copies: a bulk store is committed to a group that a wait covers, and a kernel with
 loads waits on a barrier.
 
 cp.async.bulk.wait_group N waits until at most the N most recent groups of its thread are pending. Therefore it covers a
@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Iterator
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import counted
-from cute_py.ptx.flow import LOADS, STORES, Flow, Known, Place, also_at, line_facts, lines_text
+from cute_py.ptx.flow import LOADS, STORES, Flow, Known, Place, also_at, line_facts, lines_text, opposite
 
 
 def check_groups(flow: Flow) -> Iterator[Diagnostic]:
@@ -23,61 +24,40 @@ def check_groups(flow: Flow) -> Iterator[Diagnostic]:
     if not flow.function.entry or flow.calls:
         flow.leave("bulk store", "commit and wait: they may be in another function", stores)
         return
-    commits, waits = flow.of("bulk.commit_group"), flow.of("bulk.wait_group")
-    avoids = flow.avoiding(commits)
-    uncommitted, doubtful = set[Place](), list[Known]()
+    groups = _Groups(flow, flow.of("bulk.commit_group"), flow.of("bulk.wait_group"))
+    endless, uncommitted, uncovered = list[Known](), list[Known](), list[Known]()
     for one in stores:
-        if not any(flow.comes_to(one.place, end.place) for end in commits):
-            uncommitted.add(one.place)
+        committed, covered = groups.commit(one), groups.wait(one)
+        if not covered.found and not covered.missed:
+            endless.append(one)
+            continue
+        if committed.found and committed.missed:
+            uncommitted.append(one)
+        else:
+            flow.tally.judge("bulk store", "commit")
+        if not committed.found:
             text = (
-                f"{one.event.statement.opcode} is never committed to a bulk group: no path from it to the end of the "
-                "kernel has a commit_group"
+                f"{one.event.statement.opcode} is never committed to a bulk group: "
+                f"{groups.absence(one, groups.commits, 'commit_group')}"
             )
             fix = "cp.async.bulk.commit_group after the stores"
             yield flow.broken("commit", one, text, "cp.async.bulk.commit_group", fix=fix)
-        elif avoids(one.place):
-            doubtful.append(one)
-    reason = "commit: some paths from the store to the end of the kernel have no commit_group"
-    flow.leave("bulk store", reason, doubtful)
-    flow.tally.judge("bulk store", "commit", len(stores) - len(doubtful))
-    groups = _Groups(flow, commits, waits)
-    doubtful = []
-    for one in stores:
-        after = [end for end in waits if flow.comes_to(one.place, end.place)]
-        if after and one.place in uncommitted:
+        after = [end for end in groups.waits if flow.comes_to(one.place, end.place)]
+        if after and not committed.found:
             continue  # no group that a wait could cover
-        covered, left = groups.outcomes(one)
-        if covered and left:
-            doubtful.append(one)
+        if covered.found and covered.missed:
+            uncovered.append(one)
             continue
         flow.tally.judge("bulk store", "wait")
-        if not covered:
-            text = f"{one.event.statement.opcode} is never waited for: {_why_uncovered(flow, one, commits, after)}"
+        if not covered.found:
+            text = f"{one.event.statement.opcode} is never waited for: {groups.gap(one, covered)}"
             where = "after the commit_group, " if after else ""
             fix = f"cp.async.bulk.wait_group.read 0 {where}before the kernel ends"
             yield flow.broken("wait", one, text, "cp.async.bulk.wait_group", fix=fix)
-    reason = "wait: on some paths from the store to the end of the kernel, no wait_group covers its group"
-    flow.leave("bulk store", reason, doubtful)
-
-
-def _why_uncovered(flow: Flow, store: Known, commits: list[Known], waits: list[Known]) -> str:
-    """Describe why none of the waits that follow a store covers its group."""
-    if not waits:
-        return "no path from it to the end of the kernel has a wait_group"
-    own = [one for one in commits if flow.comes_to(store.place, one.place)]
-    late = [one for one in waits if any(flow.comes_to(commit.place, one.place) for commit in own)]
-    sources = flow.tally.sources
-    if not late:
-        return (
-            f"the wait_group at {lines_text([one.line for one in waits], sources)} precedes the commit_group at "
-            f"{lines_text([one.line for one in own], sources)}, and covers only groups that are committed before it"
-        )
-    left = min(one.constant("groups") or 0 for one in late)
-    return (
-        f"wait_group {left} at {lines_text([one.line for one in late], sources)} leaves the "
-        f"{counted(left, 'most recent group')} pending, and the group of the store is one of them; must leave at most "
-        "as many groups as the kernel commits after this group"
-    )
+    paths = "paths from the store to the end of the kernel"
+    flow.leave("bulk store", f"commit and wait: there are no {paths}, because the kernel traps or never ends", endless)
+    flow.leave("bulk store", f"commit: on some {paths}, no commit_group is certain to run", uncommitted)
+    flow.leave("bulk store", f"wait: on some {paths}, no wait_group is certain to cover its group", uncovered)
 
 
 _MOST_GROUPS: Final = 64
@@ -87,78 +67,153 @@ _OPEN: Final = -1
 its group."""
 
 
-class _Groups:
-    """The bulk groups of a function: which stores a wait covers, on the paths to the end of the function.
+class _State(NamedTuple):
+    """The group of a store, and whether the store's predicate still has the value that it had at the store."""
 
-    A wait_group N covers a group if at least N groups are committed after this group and before the wait. An
-    instruction under the predicate of the store runs if the store runs; under another predicate, it may run.
+    newer: int
+    same: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """Whether a path from a store completes it (`found`), whether a path to the end of the function may not (`missed`),
+    and the commits and waits that may run on these paths (`run`)."""
+
+    found: bool
+    missed: bool
+    run: frozenset[Place]
+
+
+class _Groups:
+    """The bulk groups of a function: which stores are committed, and which stores a wait covers, on the paths to the
+    end of the function.
+
+    A wait_group N covers a group if at least N groups are committed after this group and before the wait. As long as no
+    instruction writes the predicate of the store, an instruction under this predicate runs, and an instruction under
+    the opposite predicate does not run. An instruction under another predicate may run.
     """
 
     def __init__(self, flow: Flow, commits: list[Known], waits: list[Known]) -> None:
+        self.commits, self.waits = commits, waits
         self._flow = flow
         self._steps: dict[int, list[Known]] = collections.defaultdict(list)
         for one in sorted([*commits, *waits], key=lambda one: one.place):
             self._steps[one.event.block].append(one)
         self._most = min(max((one.constant("groups") or 0 for one in waits), default=0), _MOST_GROUPS)
-        self._found: dict[tuple[int, int, str], tuple[bool, bool]] = {}
+        self._found: dict[tuple[int, int, str, int, bool], _Outcome] = {}
 
-    def outcomes(self, store: Known) -> tuple[bool, bool]:
-        """Return whether a wait covers the group of a store on some path, and whether none does on some path."""
+    def commit(self, store: Known) -> _Outcome:
+        """Return whether a store is committed to a group."""
+        return self._outcome(store, waits=False)
+
+    def wait(self, store: Known) -> _Outcome:
+        """Return whether a wait covers the group of a store."""
+        return self._outcome(store, waits=True)
+
+    def absence(self, store: Known, ends: list[Known], name: str) -> str:
+        """Describe why no commit, or no wait, of the function runs after a store."""
+        after = [one for one in ends if self._flow.comes_to(store.place, one.place)]
+        if not after:
+            return f"no path from it to the end of the kernel has a {name}"
+        at = lines_text([one.line for one in after], self._flow.tally.sources)
+        return f"the {name} at {at} runs only if the store does not run"
+
+    def gap(self, store: Known, covered: _Outcome) -> str:
+        """Describe why none of the waits covers the group of a store."""
+        flow, sources = self._flow, self._flow.tally.sources
+        waits = [one for one in self.waits if one.place in covered.run]
+        if not waits:
+            return self.absence(store, self.waits, "wait_group")
+        own = [one for one in self.commits if one.place in covered.run]
+        late = [one for one in waits if any(flow.comes_to(commit.place, one.place) for commit in own)]
+        if not late:
+            return (
+                f"the wait_group at {lines_text([one.line for one in waits], sources)} precedes the commit_group at "
+                f"{lines_text([one.line for one in own], sources)}, and covers only groups that are committed before it"
+            )
+        left = min(one.constant("groups") or 0 for one in late)
+        return (
+            f"wait_group {left} at {lines_text([one.line for one in late], sources)} leaves the "
+            f"{counted(left, 'most recent group')} pending, and the group of the store is one of them; the wait_group "
+            "must leave at most as many groups as the kernel commits after this group"
+        )
+
+    def _outcome(self, store: Known, *, waits: bool) -> _Outcome:
         block, predicate = store.event.block, store.event.statement.predicate
         steps = self._steps.get(block, [])
         first = next((i for i, one in enumerate(steps) if one.place > store.place), len(steps))
-        if (block, first, predicate) not in self._found:
-            self._found[block, first, predicate] = self._search(block, first, predicate)
-        return self._found[block, first, predicate]
+        written = self._flow.writes_before(store.place, predicate)
+        key = (block, first, predicate, written, waits)
+        if key not in self._found:
+            self._found[key] = self._search(*key)
+        return self._found[key]
 
-    def _search(self, block: int, first: int, predicate: str) -> tuple[bool, bool]:
-        covered, left = False, False
-        states, done = self._leaving(self._steps.get(block, [])[first:], {_OPEN}, predicate)
-        covered |= done
-        seen: set[tuple[int, int]] = set()
+    def _search(self, block: int, first: int, predicate: str, written: int, waits: bool) -> _Outcome:
+        run: set[Place] = set()
+        steps = self._steps.get(block, [])[first:]
+        states, found = self._leaving(block, steps, _State(_OPEN, True), predicate, written, waits, run)
+        missed = False
+        seen: set[tuple[int, _State]] = set()
         todo = [(block, state) for state in states]
         while todo:
             number, state = todo.pop()
-            left |= self._flow.ends(number)
+            missed |= self._flow.ends(number)
             for after in self._flow.function.blocks[number].after:
                 if (after, state) not in seen:
                     seen.add((after, state))
-                    states, done = self._leaving(self._steps.get(after, []), {state}, predicate)
-                    covered |= done
+                    steps = self._steps.get(after, [])
+                    states, done = self._leaving(after, steps, state, predicate, 0, waits, run)
+                    found |= done
                     todo += [(after, one) for one in states]
-        return covered, left
+        return _Outcome(found, missed, frozenset(run))
 
-    def _leaving(self, steps: list[Known], states: set[int], predicate: str) -> tuple[set[int], bool]:
-        """Return the states after these commits and waits, and whether a wait covers the group."""
-        covered = False
+    def _leaving(
+        self, block: int, steps: list[Known], state: _State, predicate: str, written: int, waits: bool, run: set[Place]
+    ) -> tuple[set[_State], bool]:
+        """Return the states after these commits and waits, and whether one of them completes the store."""
+        writes, most = self._flow.writes_before, _MOST_GROUPS
+        newer, found = {state.newer}, False
         for one in steps:
+            same = state.same and writes(one.place, predicate) == written
+            own = one.event.statement.predicate
+            if same and own and own == opposite(predicate):
+                continue
+            run.add(one.place)
             groups = one.constant("groups") or 0
             if one.row == "bulk.commit_group":
-                made = {min(state + 1, self._most) for state in states}
-            elif groups > _MOST_GROUPS:
-                made, covered = states, covered or max(states, default=_OPEN) > _OPEN
+                made = {min(held + 1, self._most) for held in newer} if waits else set()
+                found |= not waits and bool(newer)
+            elif not waits:
+                made = newer
+            elif groups > most:
+                made, found = newer, found or max(newer, default=_OPEN) > _OPEN
             else:
-                made = {state for state in states if state < max(groups, _OPEN + 1)}
-                covered |= len(made) < len(states)
-            optional = one.event.statement.predicate not in ("", predicate)
-            states = states | made if optional else made
-        return states, covered
+                made = {held for held in newer if held < max(groups, _OPEN + 1)}
+                found |= len(made) < len(newer)
+            sure = not own or (same and own == predicate)
+            newer = made if sure else newer | made
+        size = len(self._flow.function.blocks[block].statements)
+        same = state.same and writes((block, size), predicate) == written
+        return {_State(held, same) for held in newer}, found
 
 
 _LOAD_ROWS: Final = {"load": "cp.async.bulk.tensor", "bulk.load": "cp.async.bulk"}
 
 
 def check_load_waits(flow: Flow) -> Iterator[Diagnostic]:
-    """Find loads in a module that has no wait on any barrier."""
+    """Find loads in a kernel that has no wait on any barrier."""
     loads = flow.of(*LOADS)
-    if flow.waits or not loads:
+    if flow.waits:
+        flow.leave("load", "wait: it is not known whether a wait of the function waits for the load", loads)
+        return
+    if not loads:
         return
     if not flow.function.entry or flow.calls:
         flow.leave("load", "wait: it may be in another function", loads)
         return
     flow.tally.judge("load", "wait", len(loads))
     text = (
-        f"{loads[0].event.statement.opcode} is never waited for: no instruction of the module waits on an mbarrier"
+        f"{loads[0].event.statement.opcode} is never waited for: no instruction of the kernel waits on an mbarrier"
         f"{also_at(loads)}"
     )
     fix = "mbarrier.try_wait.parity on the barrier of the load, before its bytes are read"

@@ -100,8 +100,8 @@ def _passed_end(flow: Flow, one: Known, name: str, value: Value, size: int) -> I
         fix = f"begin at an address in {shown}"
     elif end > declared:
         text = (
-            f"the {name} of the copy is {counted(size, 'byte')} at byte {begin} of {shown}; byte {end}, where it ends, "
-            f"must be at most {declared}, the bytes of {shown}"
+            f"the {name} of the copy is {counted(size, 'byte')} at byte {begin} of {shown}; the copy ends at "
+            f"byte {end}; {shown} has {counted(declared, 'byte')}"
         )
         fix = f"{f'copy at most {most} bytes, or ' if most > 0 else ''}declare {shown} with at least {end} bytes"
     else:

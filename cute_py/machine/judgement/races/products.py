@@ -136,8 +136,9 @@ class ProductJudge(Observer):
 
     def _say_in_use(self, f: Frame, number: int, name: str, site: int, count: int) -> None:
         one, product = self.code.instructions[number], self.code.instructions[site]
+        verb = "touches" if f.n == 1 else "touch"
         text = (
-            f"{f.text()} touch {name}, a register of the product at {place_text(product, self.code.files)}; the "
+            f"{f.text()} {verb} {name}, a register of the product at {place_text(product, self.code.files)}; the "
             "product may still be under way"
         )
         self.reports.add(
