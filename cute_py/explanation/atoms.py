@@ -193,11 +193,14 @@ def _tiled_mma(mma: TiledMma) -> str:
     atom = mma.atom
     tile = tuple(int(extent) for extent in mma.tile_shape())
     vmnk = [int(size(mode)) for mode in mma.thr_layout_vmnk.shape]  # type: ignore[union-attr]
+    layouts: dict[str, Layout] = {x: mma.get_layout_TV(x) for x in ("A", "B", "C")}
+    beyond = [f"But for {x} {reached}." for x in layouts if (reached := beyond_tile(layouts[x], _extents(tile, x)))]
     lines = [
         f"TiledMMA of {atom.name}",
         "",
         f"A tile of {tile[0]} x {tile[1]} x {tile[2]} (M x N x K) over {counted(int(mma.size()), 'thread')}: "
         f"{vmnk[1]} x {vmnk[2]} x {vmnk[3]} atoms of {vmnk[0]} along M, N, K.",
+        *beyond,
         "",
         "Parts",
         *_rows(
@@ -210,10 +213,10 @@ def _tiled_mma(mma: TiledMma) -> str:
         ),
         "",
         "Thread-value layouts, (thread, value) -> index in the tile",
-        *_rows({f"layout{x}_TV": mma.get_layout_TV(x) for x in ("A", "B", "C")}),
+        *_rows({f"layout{x}_TV": layout for x, layout in layouts.items()}),
     ]
-    layouts: dict[str, Layout] = {x: mma.get_layout_TV(x) for x in ("A", "B", "C")}
-    lines += _who_holds(atom, layouts, mma.tile_shape())
+    if not beyond:
+        lines += _who_holds(atom, layouts, mma.tile_shape())
     return "\n".join([*lines, "", f"The atom: explain({atom!r})"])
 
 

@@ -371,6 +371,8 @@ _DEFINITION: Final = re.compile(
 _PRINTED: Final = re.compile(
     r"(?:cute(?:\.|::))?print(?:f\(\s?\"[^\"\n]{0,400}\"\s?,|(?:_layout|_latex)?\()(?P<value>.{1,4000})\)", re.DOTALL
 )
+_OUTPUT: Final = re.compile(r"[0-9]{1,4000}|(?:cute(?:\.|::))?printf?\(\s?[\"'][^\"'\n]{0,400}[\"']\s?\)")
+"""A number that a program printed, or a statement that prints only a string."""
 _ASSERTED: Final = re.compile(
     r"(?:CUTE_(?:STATIC_)?ASSERT(?:_V)?|(?:static_)?assert)\b\s?(?P<condition>[^\s].{0,4000})", re.DOTALL
 )
@@ -383,89 +385,6 @@ _ATTRIBUTE: Final = re.compile(
     r"\b(?P<name>[A-Za-z_]\w{0,40})(?:\[(?P<mode>[0-9]{1,3})\]|\.(?P<attribute>shape|stride|size|cosize|rank|depth)\b(?:\(\))?)"
 )
 """A mode, or an attribute or method, of a variable: `L[0]`, `L.shape`, `L.size()`."""
-
-
-class SourceConstants:
-    """The integer constants that source code defines: `constexpr int M = 1024;`, `#define N 64`, `K = M / 2`.
-
-    A name that the code changes, or defines with different values, is not a constant.
-
-    >>> constants = SourceConstants("constexpr int M = 1024, N = M / 4; int i = 0; i++;")
-    >>> constants.evaluate("{N, (M + 1) * sizeof(float)}"), constants.evaluate("{i, M}")
-    ('{256, 4100}', '{i, M}')
-    """
-
-    def __init__(self, text: str) -> None:
-        from cute_py.explanation.readings import some
-
-        self._values: dict[str, int] = {}
-        self._spans: dict[str, tuple[int, int]] = {}
-        changed = {one[1] or one[2] for one in some(_CHANGED.finditer(text), MOST_CONSTANTS)}
-        for one in some(_CONSTANT.finditer(text), MOST_CONSTANTS):
-            name = one["name"] or one["macro"]
-            number = self._number(one["value"], [])
-            if number is None or self._values.get(name, number) != number:
-                changed.add(name)
-            if name in changed:
-                self._values.pop(name, None)
-            else:
-                self._values[name] = number  # type: ignore[assignment]
-                self._spans.setdefault(name, one.span())
-
-    def evaluate(self, written: str, used: list[tuple[int, int]] | None = None) -> str:
-        """Replace an expression, or each expression of a list, by its number. A string that is neither is returned
-        unchanged. The spans of the definitions that are needed are appended to `used`."""
-        from cute_py.notation.argument_lists import split_operands
-
-        whole = _IN_BRACES.fullmatch(written)
-        spans: list[tuple[int, int]] = []
-        items = split_operands(whole["items"].strip().removesuffix(",")) if whole else [written]
-        numbers = [self._number(item, spans) for item in items]
-        if None in numbers and whole:  # `(int)N * sizeof(half)` is no list
-            whole, spans = None, []
-            numbers = [self._number(written, spans)]
-        if None in numbers:
-            return written
-        if used is not None:
-            used += spans
-        listed = ", ".join(map(str, numbers))
-        return f"{{{listed}}}" if whole else listed
-
-    def _number(self, written: str, used: list[tuple[int, int]]) -> int | None:
-        """The integer that an expression of constants denotes; None for anything else."""
-        from cute_py.explanation.readings import type_bits
-        from cute_py.notation.source_numbers import read_sum, without_casts
-        from cute_py.ptx.parse import immediate
-
-        def number(word: re.Match[str]) -> str:
-            if word["type"]:
-                bits = type_bits(word["type"])
-                return str(bits // 8) if bits else word[0]
-            if word["name"] not in self._values:
-                return word[0]
-            used.append(self._spans[word["name"]])
-            return str(self._values[word["name"]])
-
-        plain = _OPERAND.sub(number, written.strip())
-        known = immediate(_SUFFIX.sub("", without_casts(plain)))
-        return read_sum(plain, type_bits) if known is None else known
-
-
-MOST_CONSTANTS: Final = 600
-"""Maximum number of definitions of constants that are read."""
-_CONSTANT: Final = re.compile(
-    r"(?:(?<![\w.>])(?P<name>[A-Za-z_]\w{0,60}+)\s{0,9}+=(?!=)|#define\s{1,9}(?P<macro>[A-Za-z_]\w{0,60}+)[ \t]{1,9})"
-    r"[ \t]{0,9}(?P<value>[^;,\n{}=]{1,200})"
-)
-_CHANGED: Final = re.compile(
-    r"(?<!\w)([A-Za-z_]\w{0,60}+)\s{0,9}+(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)=)|(?:\+\+|--)\s{0,9}([A-Za-z_]\w{0,60})"
-)
-"""A name that the code increments, or assigns to with an operator."""
-_IN_BRACES: Final = re.compile(r"\s*[{\[(](?P<items>[^{}\[\]]{0,2000})[}\])]\s*")
-_OPERAND: Final = re.compile(
-    r"\bsizeof\s?\(\s?(?P<type>[\w:]{1,80})\s?\)|(?<![\w.:>])(?P<name>[A-Za-z_]\w{0,60}+)(?!\s?[(.:\[]|<(?!<)|->)"
-)
-_SUFFIX: Final = re.compile(r"(?<=[0-9a-fA-F])[uUlLzZ]{1,3}\b")
 
 
 def _statements(text: str) -> list[str]:
@@ -495,13 +414,14 @@ def spelled_statements(text: str) -> str | None:
     """
     if "=" not in text or len(text) > LONGEST_PLACE:
         return None
-    *before, last = [one for one in _statements(text) if not one.isdecimal()] or [""]  # numbers are output
+    parts = [one for one in _statements(text) if not _OUTPUT.fullmatch(one)]
+    *before, last = parts or [""]
     known = _Definitions()
     answers: list[str] = []
     for statement in before:
         shown = known.shown(statement)
         answers += shown or []
-        if not shown and (shown is not None or not known.define(statement)):
+        if not shown and (shown is not None or not (known.define(statement) or known.uses_tiled(statement))):
             return None
     if (shown := known.shown(last)) is None:
         defined = _DEFINITION.fullmatch(last)
@@ -521,6 +441,7 @@ class _Definitions:
     def __init__(self) -> None:
         self._values: dict[str, str] = {}
         self._expressions: dict[str, str] = {}
+        self._tiled: set[str] = set()
         self._answered: set[str] = set()
 
     def lines(self) -> list[str]:
@@ -528,15 +449,34 @@ class _Definitions:
         return [f"{name} = {value}" for name, value in self._values.items() if name not in self._answered]
 
     def define(self, statement: str) -> bool:
-        """Add the variable that a statement defines. Return False for any other statement."""
+        """Add the variable that a statement defines. Return False for any other statement. An atom or tiled operation
+        keeps its expression, because its printed text does not name its operation."""
         from cute_py.arith_tuple.cells import text as printed
+        from cute_py.explanation.atoms import is_atom
 
         one = _DEFINITION.fullmatch(statement)
         value = None if one is None else self.value(one["value"])
-        if one is None or value is None or unless_refused(parse, printed(value)) != value:
+        if one is None:
             return False
-        self._expressions[one["name"]] = self._replaced(one["value"])
-        self._values[one["name"]] = printed(value)
+        spelled = self._replaced(one["value"]).strip()
+        refused = value is None and (call := _CALL.fullmatch(spelled)) is not None and call["name"] in _TILED
+        tiled = is_atom(value) or (refused and spelled_call(spelled) is not None)
+        if not tiled and (value is None or unless_refused(parse, printed(value)) != value):
+            return False
+        self._expressions[one["name"]] = spelled
+        self._values[one["name"]] = spelled if tiled or value is None else printed(value)
+        if tiled:
+            self._tiled.add(one["name"])
+        return True
+
+    def uses_tiled(self, statement: str) -> bool:
+        """Whether a statement uses a tiled operation, or a variable made of one: `auto thr = mma.get_slice(0)`. Such a
+        statement needs no value."""
+        if not any(re.search(rf"\b{name}\b", statement) for name in self._tiled):
+            return False
+        left, equals, _ = statement.partition("=")
+        made = left.split()[-1:] if equals else []
+        self._tiled.update(name for name in made if name.isidentifier() and name not in self._values)
         return True
 
     def value(self, expression: str) -> LayoutLike | Parsed | None:
@@ -548,6 +488,7 @@ class _Definitions:
 
     def answer(self, expression: str, is_printed: bool = False) -> str | None:
         """Explain an expression: of a variable, the steps of its definition. None if it has no explanation."""
+        from cute_py.explanation.atoms import atom_text, is_atom
         from cute_py.explanation.layouts import any_layout
 
         spelled = self._expressions.get(expression, self._replaced(expression))
@@ -556,7 +497,7 @@ class _Definitions:
             self._answered.add(expression)
         elif is_printed:
             value = unless_refused(source_layout, spelled)
-            found = any_layout(value) if isinstance(value, Layout) else None
+            found = any_layout(value) if isinstance(value, Layout) else atom_text(value) if is_atom(value) else None
         return found
 
     def shown(self, statement: str) -> list[str] | None:
@@ -598,19 +539,33 @@ class _Definitions:
 
 
 def undefined_call(text: str) -> str | None:
-    """The name of the variable that a short text calls with a coordinate, but does not define; None if there is none.
+    """The name of the layout that a short text calls with a coordinate, but does not define; None if there is none.
 
     >>> undefined_call("print(layout(3, 5))"), undefined_call("layout = (4,8):(8,1); print(layout(3, 5))")
     ('layout', None)
+    >>> undefined_call("range(0, 5)"), undefined_call("size(x); x(0, 5)")
+    (None, 'x')
     """
-    if len(text) > LONGEST_CALL or (one := _CALLED.search(text)) is None:
+    if len(text) > LONGEST_CALL:
         return None
-    name = one["name"]
-    return None if re.search(rf"\b{name}\s?=(?!=)", text) else name
+    for one in _CALLED.finditer(text):
+        name = one["name"]
+        if re.search(rf"\b{name}\s?=(?!=)", text) is None and (_LAYOUT_NAME.fullmatch(name) or _is_used(name, text)):
+            return name
+    return None
+
+
+def _is_used(name: str, text: str) -> bool:
+    """Whether the text uses a variable as a layout: it is an operand of the layout algebra, or has a shape."""
+    operands = re.finditer(rf"(?<![\w.])(?P<operation>[A-Za-z_]\w{{0,40}}+)\s?\([^()]{{0,80}}\b{name}\b(?!\s?\()", text)
+    known = any(_operation(one["operation"]) is not None for one in operands)
+    return known or re.search(rf"\b{name}\.(?:shape|stride|layout)\b", text) is not None
 
 
 LONGEST_CALL: Final = 120
 """Longest text, in characters, that may be a call of a variable which is not defined."""
+_LAYOUT_NAME: Final = re.compile(r"(?i:\w{0,40}layout\w{0,40})|[ABCDLST]|[stgrc][A-D]|t[A-D](?:[stgrc][A-D])?")
+"""A name that code gives to layouts and tensors."""
 _CALLED: Final = re.compile(
     r"(?<![\w.:>])(?!print)(?P<name>[A-Za-z_]\w{0,40}+)\((?:\s?[0-9_]{1,9}\s?,){1,8}\s?[0-9_]{1,9}\s?\)"
 )

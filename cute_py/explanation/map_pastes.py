@@ -16,9 +16,9 @@ from typing import Any, Final, TypeAlias
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidValueError, shortened, unless_refused
-from cute_py.explanation.compositions import SourceConstants
 from cute_py.explanation.cuda_pastes import EARLIER, refused_at, refused_code, refused_why
-from cute_py.explanation.readings import TYPE_NAME, Reading, blank, some, type_bits
+from cute_py.explanation.readings import TYPE_NAME, Reading, some, type_bits
+from cute_py.explanation.rows.source_constants import SourceConstants, without_comments
 from cute_py.notation.argument_lists import matching_bracket, split_operands
 from cute_py.notation.source_numbers import LONGEST_NUMBER, Value, read_value
 from cute_py.tma.descriptor.data_types import FORMATS, format_of
@@ -301,8 +301,8 @@ def _calls(text: str, read: list[Span]) -> Iterator[Reading]:
     """Read the arguments of each call. Append the spans of the declarations that a call reads to `read`."""
     if _CALL.search(text) is None:
         return
-    source = _COMMENT.sub(lambda comment: blank(comment[0]), text)
-    constants = SourceConstants(source)
+    source = without_comments(text)
+    constants = SourceConstants(text)
     for match in some(_CALL.finditer(text), 16):
         end = matching_bracket(source, match.end())
         declared: list[Span] = []
@@ -316,9 +316,6 @@ def _calls(text: str, read: list[Span]) -> Iterator[Reading]:
         kind = f"Arguments of {'TVM’s ' if packed else ''}{match['name']}".replace("’", "'")
         for reading in _judged(kind, (match.start(), min(end + 1, len(text))), fields, []):
             yield replace(reading, further=declared)
-
-
-_COMMENT: Final = re.compile(r"(?s:/\*.*?(?:\*/|\Z))|//[^\n]*")
 
 
 def _argument(part: str, text: str, declared: list[Span], constants: SourceConstants) -> Value:
@@ -338,7 +335,8 @@ def _argument(part: str, text: str, declared: list[Span], constants: SourceConst
             r"\s{0,80}[;,\n)]",
             text,
         )
-        if assigned is not None:
+        scalar = assigned is not None and assigned[1][0] not in "{[("
+        if assigned is not None and not (scalar and constants.is_filled(name)):
             declared.append(assigned.span())
             found = known(assigned[1])
             return found[1:] if isinstance(found, tuple) and part.replace(" ", "").endswith("+1") else found

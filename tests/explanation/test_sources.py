@@ -7,8 +7,9 @@ import pytest
 import cute_py as cute
 from cute_py.cli.main import main
 from cute_py.errors import InvalidTypeError
-from cute_py.explanation.compositions import SourceConstants, spelled_statements
+from cute_py.explanation.compositions import spelled_statements, undefined_call
 from cute_py.explanation.dispatch import readings_of
+from cute_py.explanation.rows.source_constants import SourceConstants
 from tests.each import each_of
 
 SCOPED = """\
@@ -86,10 +87,151 @@ def test_named_arguments_use_the_constants_of_the_text() -> None:
         ("int N = argc;", "N", "N"),
         ("int N = 4;", "p->N", "p->N"),
         ("int N = 4;", "N(3)", "N(3)"),
+        # names that the code fills
+        ("int M = 0, N = 0; get_shape(&M, &N);", "{N, M}", "{N, M}"),
+        ("int N = 4; int* p = &N;", "N", "N"),
+        ("int M = 1, N = 2; std::cin >> M >> N;", "{N, M}", "{N, M}"),
+        ("int N = 2;\nfile >> N;", "N", "N"),
+        ("int S = 2; int N = 16 >> S;", "{N, S}", "{4, 2}"),
+        ("constexpr int M = 1024; void encode(int M, int N) {", "M", "M"),
+        ("constexpr int M = 1024; void encode(void* p, const int& M) {", "M", "M"),
+        ("constexpr int M = 1024; template <int M> void encode() {", "M", "M"),
+        ("constexpr int M = 4, N = 5; f(M * N); g(a, M * N);", "{M, N}", "{4, 5}"),
+        ("M = 4\ndef encode(x, M):", "M", "M"),
+        ("M = 4\nfor M in range(3):", "M", "M"),
+        ("M, N = 64, 128", "{M, N}", "{M, N}"),
+        ("auto [M, N] = shape(); int M = 4;", "M", "M"),
+        # other numbers than C gives
+        ("#define PAD 32+32", "2*PAD", "96"),
+        ("#define PAD 32+32\n#define MORE PAD*2", "MORE", "96"),
+        ("#define PAD (32+32)", "2*PAD", "128"),
+        ("#define N 64, 32", "N", "N"),
+        ("int N = 1 << 10;", "N", "1024"),
+        ("int N = 1 << 64;", "N", "N"),
+        ("long N = 1 << 70;", "N", "N"),
+        ("int N = 1 << -1;", "N", "N"),
+        ("int N = -1;", "1 << N", "1 << N"),
+        ("constexpr unsigned N = 3 - 5;", "N", "N"),
+        ("size_t M = 1, N = M - 5;", "{M, N}", "{M, N}"),
+        ("int N = 3u - 5;", "N", "N"),
+        ("int N = 3 - 5;", "8 - N", "10"),
+        ("unsigned N = 65536 * 65536;", "N", "N"),
+        ("int N = 64 == x ? 1 : 2;", "N", "N"),
+        ("int N = 32\n  + 32;", "N", "N"),
+        ("N = 64, 32", "N", "N"),
+        ("// N = 7", "N", "N"),
+        ("/* N = 7; */ int M = 2;", "{N, M}", "{N, M}"),
+        ("int N = 9; // N = 7", "N", "9"),
+        ("M = 9\nN = M // 2", "{M, N}", "{M, N}"),
+        # strings, keyword arguments and comments
+        ('constexpr int N = 512; printf("N = %d\\n", N);', "N", "512"),
+        ("constexpr int N = 512; f(N=N);", "N", "512"),
+        ("N = 64\nf(M=N, N=2)", "N", "64"),
+        ("N = 64  # rows, N = 3", "N", "64"),
+        ("print('N = 3')\nN = 64", "N", "64"),
+        ("int N = 4; while ((N = next()) > 0) {}", "N", "N"),
     ],
 )
 def test_integer_constants(source: str, written: str, number: str) -> None:
     assert SourceConstants(source).evaluate(written) == number
+
+
+FILLED = """\
+int M = 0, N = 0, rank = 0;
+get_shape(&M, &N, &rank);
+uint64_t dims[2] = {N, M};
+uint64_t strides[1] = {2048};
+uint32_t box[2] = {64, 64};
+cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, rank, ptr, dims, strides, box, steps, 0, 0, 0, 0);
+"""
+
+
+def test_variables_that_the_code_fills_are_no_sizes() -> None:
+    (reading,) = readings_of(FILLED)
+    assert not reading.broken and "rank 0" not in reading.meaning
+    assert any(one.startswith("global_dim (`{N, M}` is not computed here") for one in reading.missing)
+
+
+def test_a_comment_defines_no_constant() -> None:
+    arrays = "globalDim = {N, M}\nglobalStrides = {2048}\nboxDim = {64, 64}"
+    (reading,) = readings_of(f"// N = 7\nM = 5\n{arrays}")
+    assert any("global_dim (`{N, M}` is not computed here" in one for one in reading.missing)
+
+
+def test_a_division_of_python_is_no_comment() -> None:
+    call = "cuTensorMapEncodeTiled(FLOAT16, 2, ptr, [M // 2, 64], [2048], [64, 64], [1, 1], 0, 0, 0, 0)"
+    (reading,) = readings_of(f"M = 1024\n{call}")
+    assert any("global_dim (`[M // 2, 64]` is not computed here" in one for one in reading.missing)
+
+
+@pytest.mark.parametrize(
+    "text", ["range(0, 5)", "max(3, 5)", "dim3(16, 16)", "dim3 grid(3, 5)", "f(1, 2)", "tan(1, 2)"]
+)
+def test_a_call_of_a_function_lacks_no_layout(text: str) -> None:
+    with pytest.raises(InvalidTypeError) as refused:
+        cute.explain(text)
+    assert "if it is a layout" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("sA(3, 5)", "sA"),
+        ("smem_layout(3, 5)", "smem_layout"),
+        ("tAsA(0, 1)", "tAsA"),
+        ("coalesce(x); x(3, 5)", "x"),
+        ("print(x.shape); print(x(3, 5))", "x"),
+        ("max(3, 5); L(0, 1)", "L"),
+    ],
+)
+def test_a_call_of_a_layout_lacks_its_definition(text: str, name: str) -> None:
+    assert undefined_call(text) == name
+
+
+MMA = "make_tiled_mma(SM80_16x8x16_F32F16F16F32_TN{}, Layout<Shape<_2,_2>>{}, Tile<_32,_32,_16>{})"
+COPY = (
+    "make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEALWAYS<uint128_t>, half_t>{}, "
+    "Layout<Shape<_16,_8>, Stride<_8,_1>>{}, Layout<Shape<_1,_8>>{})"
+)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (MMA, f"auto mma = {MMA}; print(mma);"),
+        (MMA, f"TiledMMA mma = {MMA};\nif (thread0()) {{\n  print_latex(mma);\n}}"),
+        (MMA, f'auto mma = {MMA};\nprint("mma: "); print(mma); print("\\n");'),
+        (
+            MMA,
+            f"auto mma = {MMA};\nThrMMA thr = mma.get_slice(threadIdx.x);\nauto tC = thr.partition_C(gC);\nprint(mma);",
+        ),
+        (COPY, f"TiledCopy c = {COPY}; print(c);"),
+    ],
+)
+def test_a_printed_tiled_operation_is_the_one_that_is_defined(call: str, text: str) -> None:
+    assert str(cute.explain(text)) == str(cute.explain(call))
+
+
+def test_a_tiled_operation_may_use_variables() -> None:
+    threads = "auto t = make_layout(make_shape(_2{}, _2{})); auto op = MMA_Atom<SM80_16x8x16_F32F16F16F32_TN>{};"
+    said = str(cute.explain(f"{threads} auto mma = make_tiled_mma(op, t, Tile<_32,_32,_16>{{}}); print(mma);"))
+    assert said.endswith(str(cute.explain(MMA))) and said.startswith("t = (_2,_2):(_1,_2)\n")
+
+
+def test_a_refused_tiled_operation_is_refused_where_it_is_printed() -> None:
+    call = "make_tiled_mma(SM80_1x1x1_F32_TN{}, Layout<Shape<_2,_2>>{})"
+    said = str(cute.explain(f"auto mma = {call}; print(mma);"))
+    assert "is refused: " in said and "A type of CuTe C++" not in said
+
+
+def test_a_tiled_mma_that_leaves_its_tile_is_questioned() -> None:
+    outside = str(cute.explain(MMA.replace("_32,_32", "_33,_32")))
+    assert (
+        "But for A the thread-value layout reaches index 558 and leaves the tile, because 33x16 elements have the "
+        "indices 0 to 527.\nBut for C the thread-value layout reaches index 1086" in outside
+    )
+    assert "But for B" not in outside and "Who holds" not in outside
+    assert "But for" not in str(cute.explain(MMA)) and "Who holds A" in str(cute.explain(MMA))
 
 
 def test_an_array_without_a_definition_is_no_printed_address() -> None:
