@@ -84,12 +84,17 @@ class Number:
         return 127 if self.name == "ue8m0" else (1 << (self.exponent - 1)) - 1
 
     def is_nan(self, bits: Codes) -> NDArray[np.bool_]:
-        """Return which codes are NaN.
+        """Return which codes, of any shape, are NaN.
+
+        Raises:
+            InvalidTypeError: the codes are not an array of unsigned integers.
 
         >>> import numpy
         >>> number("e4m3").is_nan(numpy.uint8([0x7E, 0x7F, 0xFF])).tolist()
         [False, True, True]
         """
+        if expect_array(bits, "the array of codes").dtype.kind != "u":
+            raise InvalidTypeError(f"the codes must be unsigned integers, got {bits.dtype}")
         if self.nan is None:
             return np.zeros(bits.shape, bool)
         if self.infinite is None:

@@ -142,7 +142,7 @@ def reach(coord: Arrays, shape: Tree, stride: Tree) -> tuple[int, bool]:
     any coordinate is negative. The bound holds because no part of a split coordinate is larger than the coordinate."""
     if type(coord) is tuple:
         if type(shape) is not tuple or len(coord) != len(shape):
-            return 0, False  # refused later, by its own rule
+            return 1 << 62, False  # refused later, by its own rule
         parts = list(map(reach, coord, shape, modes(stride)))
         return sum(part for part, _ in parts), any(signed for _, signed in parts)
     array: Any = coord

@@ -101,6 +101,12 @@ REFUSED: list[Refusal] = [
     ),
     ("a huge mode", lambda: cute.replace(L, HUGE, L), InvalidValueError, "a mode is 0x31e2080103..."),
     ("a deep tree", lambda: cute.slice_(((None, 0),), nested(3000)), CuteError, "nested deeper than"),
+    (
+        "offsets of a coordinate of another profile",
+        lambda: cute.offsets(cute.make_identity_layout((cute.Int(4),)), ((2**64, 2),)),
+        CuteError,
+        "Mismatched Ranks",
+    ),
     ("a slice", lambda: L(slice(None)), InvalidTypeError, "None selects a whole mode"),
     ("a matrix", lambda: Layout(sympy.Matrix([[1]])), InvalidTypeError, "expected an integer, got Matrix([[1]])"),
     ("upcast by bytes", lambda: Swizzle(1, 2, 3).upcast(b""), InvalidTypeError, "the factor of a recast must be"),
