@@ -103,6 +103,11 @@ class BlockTile:
         return -(-reach // grain) * grain
 
     @property
+    def fits(self) -> bool:
+        """Whether the kernel supports the shape, and a block may have this much shared memory."""
+        return self.shape.fits and self.shared_bytes <= MAX_SHARED
+
+    @property
     def congruent(self) -> int:
         """The largest modulus in `SPLIT` that lets rows keep their offset in shared memory."""
         shape = self.shape
@@ -516,7 +521,7 @@ def candidate_tiles(refinement: Refinement, element: int, limits: tuple[int, int
         for whole, grain in tile_shapes(refinement, element, limits, LEAST[0], others=others):
             for shape, tiles in placings(whole, grain):
                 for tile in itertools.chain(tiles, _together(shape)):
-                    if tile.shape.fits and tile.shared_bytes <= MAX_SHARED:
+                    if tile.fits:
                         found.setdefault(tile, copy_time(tile))
     return tuple(sorted(found, key=found.__getitem__)[:count])
 
@@ -534,7 +539,7 @@ def _with_rows_together(tile: BlockTile) -> BlockTile:
     If threads compute the offsets of rows, the other tile must gain as much as one with other extents. (Without this
     condition, 30 of 156 copies change, and take up to 1.3 times as long.)
     """
-    found = [one for one in _together(tile.shape) if one.shape.fits and one.shared_bytes <= MAX_SHARED]
+    found = [one for one in _together(tile.shape) if one.fits]
     best = min(found, key=copy_time, default=tile)
     return best if copy_time(best) < copy_time(tile) * (GAIN if tile.affine else 1) else tile
 
@@ -548,7 +553,7 @@ def _cheapest(shapes: Iterable[tuple[TileShape, int]], limit: float, columns: in
         if bound > lowest:
             break
         for tile in tiles:
-            if tile.shape.fits and tile.shared_bytes <= MAX_SHARED:
+            if tile.fits:
                 cost = copy_cost(tile, lowest)
                 if cost < lowest:
                     best, lowest = tile, cost

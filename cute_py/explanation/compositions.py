@@ -484,7 +484,7 @@ class _Definitions:
         spelled = self._replaced(expression)
         value = unless_refused(source_layout, spelled)
         place = None if value is not None else _place(spelled)
-        return value if place is None else unless_refused(place[0], place[1])
+        return value if place is None else unless_refused(place.layout, place.coord)
 
     def answer(self, expression: str, is_printed: bool = False) -> str | None:
         """Explain an expression: of a variable, the steps of its definition. None if it has no explanation."""

@@ -234,10 +234,10 @@ def _wrapped(value: Value, bits: int) -> Value:
     >>> _wrapped(Value(0, -1), 32), _wrapped(Value(7, 0xFFFFFFF0), 32)
     (Value(base=0, offset=4294967295), Value(base=7, offset=-16))
     """
-    return Value(value.base, _reinterpreted(value.offset, bits, signed=value.base != 0))
+    return Value(value.base, reinterpreted(value.offset, bits, signed=value.base != 0))
 
 
-def _reinterpreted(number: int, bits: int, *, signed: bool) -> int:
+def reinterpreted(number: int, bits: int, *, signed: bool) -> int:
     """Return the number that the lowest bits of a register represent."""
     low = number & (1 << bits) - 1
     return low - (1 << bits) if signed and low >> bits - 1 else low
@@ -290,7 +290,7 @@ def _converted(kind: str, value: Value, bits: int) -> Value | None:
     value."""
     width = int(kind[1:])
     if not value.base:
-        return _wrapped(Value(0, _reinterpreted(value.offset, width, signed=kind.startswith("s"))), bits)
+        return _wrapped(Value(0, reinterpreted(value.offset, width, signed=kind.startswith("s"))), bits)
     return None if min(width, bits) < _ADDRESS_BITS else _wrapped(value, min(width, bits))
 
 
@@ -314,18 +314,18 @@ def folded_constant(first: str, kind: str, held: Sequence[Value]) -> int | None:
         return None
     bits, signed = int(found[2]), found[1] == "s"
     wide = 2 * bits if "wide" in modes else bits
-    a, *others = (_reinterpreted(value.offset, bits, signed=signed) for value in held)
+    a, *others = (reinterpreted(value.offset, bits, signed=signed) for value in held)
     b = others[0] if others else 0
-    shift = min(_reinterpreted(held[1].offset, 32, signed=False), bits) if len(held) == 2 else 0
+    shift = min(reinterpreted(held[1].offset, 32, signed=False), bits) if len(held) == 2 else 0
     match first, len(held):
         case ("mul", 2) | ("mad", 3):
             product = a * b >> bits if "hi" in modes else a * b
-            if not modes and _reinterpreted(product, bits, signed=signed) != product:
+            if not modes and reinterpreted(product, bits, signed=signed) != product:
                 return None
-            added = _reinterpreted(held[2].offset, wide, signed=signed) if first == "mad" else 0
-            return _reinterpreted(product + added, wide, signed=signed)
+            added = reinterpreted(held[2].offset, wide, signed=signed) if first == "mad" else 0
+            return reinterpreted(product + added, wide, signed=signed)
         case "shl", 2:
-            return _reinterpreted(a << shift, bits, signed=signed)
+            return reinterpreted(a << shift, bits, signed=signed)
         case "shr", 2:
             return a >> shift
         case "and", 2:
@@ -335,7 +335,7 @@ def folded_constant(first: str, kind: str, held: Sequence[Value]) -> int | None:
         case "xor", 2:
             return a ^ b
         case "not", 1:
-            return _reinterpreted(~a, bits, signed=signed)
+            return reinterpreted(~a, bits, signed=signed)
     return None
 
 

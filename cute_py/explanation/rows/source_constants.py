@@ -124,7 +124,7 @@ MOST_CONSTANTS: Final = 600
 LONGEST_HEAD: Final = 200
 """Longest text, in characters, before a name that is searched for the type of its declaration."""
 MOST_SHIFTED: Final = 62
-"""Maximum number of bits by which a constant may be shifted."""
+"""Largest shift count that is evaluated."""
 _CONSTANT: Final = re.compile(
     r"(?:(?<![\w.>])(?P<name>[A-Za-z_]\w{0,60}+)\s{0,9}+=(?!=)|#define\s{1,9}(?P<macro>[A-Za-z_]\w{0,60}+)[ \t]{1,9})"
     r"[ \t]{0,9}(?P<value>[^;,\n{}=]{1,200})"

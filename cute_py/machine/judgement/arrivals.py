@@ -19,7 +19,7 @@ from cute_py.machine.kinds import KINDS
 from cute_py.machine.memory import RANK_SHIFT, SHARED_WINDOW, SHARED_WINDOW_BYTES
 from cute_py.machine.threads import U16, U32, U64, Host
 from cute_py.ptx.parse import OperandKind, immediate
-from cute_py.ptx.values import Value, folded_constant
+from cute_py.ptx.values import Value, folded_constant, reinterpreted
 
 if TYPE_CHECKING:
     from cute_py.machine.code import Code
@@ -65,8 +65,7 @@ def _targets(one: SourceInstruction) -> tuple[str, ...]:
 
 def _sized(value: int, kind: Kind) -> int:
     """The value that the lowest bits of a number have in an integer type."""
-    low = value & (1 << kind.bits) - 1
-    return low - (1 << kind.bits) if kind.letter == "s" and low >> kind.bits - 1 else low
+    return reinterpreted(value, kind.bits, signed=kind.letter == "s")
 
 
 @dataclass(frozen=True, slots=True)

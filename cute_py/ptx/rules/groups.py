@@ -171,7 +171,7 @@ class _Groups:
         self, block: int, steps: list[Known], state: _State, predicate: str, written: int, waits: bool, run: set[Place]
     ) -> tuple[set[_State], bool]:
         """Return the states after these commits and waits, and whether one of them completes the store."""
-        writes, most = self._flow.writes_before, _MOST_GROUPS
+        writes = self._flow.writes_before
         newer, found = {state.newer}, False
         for one in steps:
             same = state.same and writes(one.place, predicate) == written
@@ -185,7 +185,7 @@ class _Groups:
                 found |= not waits and bool(newer)
             elif not waits:
                 made = newer
-            elif groups > most:
+            elif groups > _MOST_GROUPS:
                 made, found = newer, found or max(newer, default=_OPEN) > _OPEN
             else:
                 made = {held for held in newer if held < max(groups, _OPEN + 1)}
