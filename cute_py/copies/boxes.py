@@ -186,12 +186,15 @@ def plan_transposed(
     tile, line = (STAYING_TILES if stays or total <= SMALL else TILES)[width], ROW_BYTES // width
     height, across = tile
     paired = tuning.paired and rows.size % line == 0 and columns.size % line == 0
+    shared = any(mode.source % ROW_BYTES for mode in (rows, *others))
+    band = BAND if shared and count_units(rows.size, height) >= BANDED_ROWS else 1
     blocks = count_units(rows.size, height) * count_units(columns.size, across) * batches
     stay = min(blocks, multiprocessors * fitting_blocks(tile, width)) if stays else None
     kernel = copy_transposed(
         *(rows.size, columns.size, width),
         batches=batches,
         tile=tile,
+        band=band,
         paired=paired,
         stay=stay,
         **hint_arguments(tuning.hints),
@@ -220,6 +223,13 @@ def plan_transposed(
         "the source and the destination have different innermost modes",
     )
 
+
+BAND: Final = 8
+"""Tiles of a source row that a transposing copy moves one after the other, if they share lines of the source and would
+otherwise be at least `BANDED_ROWS` tiles apart. Measured on NVIDIA H200, 14 copies with 870 to 7000 tiles between
+neighbours: 0.83 to 1.0 of the time; copies with 65 to 260 take up to 1.03."""
+BANDED_ROWS: Final = 768
+"""About this many tiles run at the same time."""
 
 CROSSOVER: Final = 128 * 2**20
 """The ring is faster for copies of at least this many bytes. Measured on NVIDIA H200."""
