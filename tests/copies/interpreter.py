@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cute_py.copies.thread_kernels import ThreadLaunch
-from cute_py.gpu.kernels.relayout import CLASS, DIGIT, MAX_CLASSES, MAX_DIGITS, ROW, ROW_SHIFT, ROWS, RUNS, TILE
+from cute_py.gpu.kernels.relayout import CLASS, DIGIT, MAX_CLASSES, MAX_DIGITS, ROW, ROW_SHIFT, ROWS, TILE
+from cute_py.gpu.kernels.runs import RUNS
 
 Bytes = NDArray[np.uint8]
 POISON = 0xEE
@@ -76,6 +77,8 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
         "mask",
         "swizzle",
         "pitch",
+        "window",
+        "staged",
         "spare",
     ]
     values = TILE.unpack_from(content)
@@ -87,7 +90,8 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
     vs, vd, piece, unit = (facts[n] for n in ("SOURCE_BYTES", "DESTINATION_BYTES", "PIECE_BYTES", "ELEMENT_BYTES"))
     per, threads, columns, folded = vd // unit, launch.kernel.threads, facts["COLUMNS"], facts["PITCH"]
     assert folded in (0, p["pitch"])
-    assert not folded or facts["DESTINATION_SHIFT"] or list(spread[:per]) == [folded * v for v in range(per)]
+    computed = facts["DESTINATION_SHIFT"] or facts["RUNS_PER_VECTOR"]
+    assert not folded or computed or list(spread[:per]) == [folded * v for v in range(per)]
 
     def join(a: Any, b: Any) -> Any:
         return a ^ b if facts["SWIZZLED"] else a + b
@@ -117,8 +121,10 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
         assert len(set(zip(*(m.tolist() for m in made), strict=True))) == len(made[0]) == count * run
         return made[0], made[1]
 
-    def lookup(rows: tuple[int, ...], row: Any, side: str) -> tuple[Any, Any]:
-        raw = np.frombuffer(launch.tables, np.dtype("<i8,<u4,<u4"), rows[0], rows[6])
+    def lookup(rows: tuple[int, ...], row: Any, side: str, tables: bytes = launch.tables, at: int = 0) -> Any:
+        if facts["AFFINE"]:
+            tables, at = launch.tables, 0
+        raw = np.frombuffer(tables, np.dtype("<i8,<u4,<u4"), rows[0], rows[6] - at)
         offset, place = raw["f0"].astype(np.int64)[row], raw["f1"].astype(np.int64)[row]
         if facts["AFFINE"]:
             assert (offset == row * p[f"{side}_step"]).all()
@@ -164,25 +170,40 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
             x = join(places, behind(along * vs))
         for part in range(vs // piece):
             y = join(x, pieces[part])
-            assert not (y % piece).any()
+            assert not (y % piece).any() and (not facts["STAGED"] or int(y.max(initial=0)) + piece <= p["window"])
             shared[y[:, None] + np.arange(piece)] = data[:, part * piece : (part + 1) * piece]
 
         row, along = walk(writes, facts["TOGETHER"])
-        offsets, places = lookup(writes, row, "destination")
+        tables, begin = launch.tables, 0
+        if facts["STAGED"]:
+            begin = listed if facts["AFFINE"] else writes[6]
+            tables = launch.tables[begin : begin + p["staged"]]
+            assert begin % 16 == p["window"] % 16 == 0 and len(tables) == p["staged"] > 0
+            assert p["window"] + p["staged"] <= launch.kernel.shared_bytes
+        offsets, places = lookup(writes, row, "destination", tables, begin)
         x = places + misplaced
 
         def taken(y: Any, shared: Any = shared, width: int = unit) -> Any:
             assert not (y % width).any()
             return shared[y[..., None] + np.arange(width)].reshape(*y.shape[:-1], y.shape[-1] * width)
 
-        if not facts["DESTINATION_SHIFT"]:
-            numbers = np.frombuffer(launch.tables, "<u2", writes[1] * (per if facts["LISTED"] else 1), listed)
-        elif facts["LISTED"]:
-            numbers = np.frombuffer(launch.tables, "<i4", -(-held // spread[0]) + 2, listed)
-            assert facts["RUNS_PER_VECTOR"] == 1 - (1 - per) // spread[0]
+        if facts["RUNS_PER_VECTOR"]:
+            size = held if facts["DESTINATION_SHIFT"] else writes[1] * per
+            numbers = np.frombuffer(tables, "<i4", -(-size // spread[0]) + 2, listed - begin)
+            assert facts["LISTED"] and facts["RUNS_PER_VECTOR"] == 1 - (1 - per) // spread[0]
+        elif not facts["DESTINATION_SHIFT"]:
+            alone = facts["STEADY"] and not facts["LISTED"]  # each thread looks up one entry, before it waits
+            looked, at = (launch.tables, 0) if alone else (tables, begin)
+            numbers = np.frombuffer(looked, "<u2", writes[1] * (per if facts["LISTED"] else 1), listed - at)
         else:
             numbers = np.zeros(0)
         numbers = numbers.astype(np.int64)
+
+        def along_row(number: Any, numbers: Any = numbers) -> Any:
+            run = number * spread[1] >> 32 if facts["LISTED"] else 0 * number
+            own = number - run * spread[0]
+            return (numbers[run] if facts["LISTED"] else 0) + own * p["pitch"] + own // per * facts["SKEW"]
+
         if facts["DESTINATION_SHIFT"]:
             start = p["destination"] + b + offsets
             grain = facts["GRAIN"]
@@ -192,11 +213,8 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
             keep = (leading < own) & ((leading >= 0) | first)
             x, index, start = x[keep], index[keep], start[keep]
 
-            def at(which: Any, number: Any, x: Any = x, numbers: Any = numbers) -> Any:
-                run = number * spread[1] >> 32 if facts["LISTED"] else 0 * number
-                own = number - run * spread[0]
-                along_run = own * p["pitch"] + own // per * facts["SKEW"]
-                return x[which, None] + (numbers[run] if facts["LISTED"] else 0) + along_run
+            def at(which: Any, number: Any, x: Any = x, along_row: Any = along_row) -> Any:
+                return x[which, None] + along_row(number)
 
             whole = (index >= 0) & (index + per <= held)
             number = index[whole, None] + np.arange(per)
@@ -207,7 +225,9 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
                         one = taken(at([i], np.array([[index[i] + v]])))
                         destination.write([start[i] + (index[i] + v) * unit], one)
             continue
-        if facts["LISTED"]:
+        if facts["RUNS_PER_VECTOR"]:
+            y = join(x[:, None], behind(along_row(along[:, None] * per + np.arange(per))))
+        elif facts["LISTED"]:
             y = join(x[:, None], numbers[along[:, None] * per + np.arange(per)])
         else:
             y = join(join(x, numbers[along])[:, None], spread[:per])

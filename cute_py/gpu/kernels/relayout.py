@@ -1,10 +1,5 @@
-"""Kernels that copy by threads: tiles that are transposed in shared memory, and runs that are contiguous on both sides.
-
-    copy_tile   a block reads a tile in vectors in the source's order, and writes it in the destination's order; in
-                between, the tile is in shared memory, in rows of the source with one swizzle
-    copy_runs   a thread moves one vector of a run that is contiguous on both sides; copies without a common refinement
-                are runs of one element, or of the largest common run. Elements of 4 bits move one by one, or as pairs
-                that form one byte of the destination
+"""The kernel that copies tiles by threads: a block reads a tile in vectors in the source's order, and writes it in the
+destination's order. In between, the tile is in shared memory, in rows of the source with one swizzle.
 
 Sizes, strides and tables are parameters, so that one kernel serves every copy of its element size and vector widths. A
 row has the same offset from the start of its tile in every tile. `tables` on the device list these offsets, once for
@@ -64,12 +59,11 @@ a thread in rows and in vectors, offset of the rows' table. Then: offset of the 
 own elements, number of its elements in shared memory, bytes of a source row."""
 ROW: Final = struct.Struct("<qII")
 """Byte offset of a row in global memory, and its offset in shared memory."""
-TILE: Final = struct.Struct("<4Q4q2Q4i8I32I8I")
-RUNS: Final = struct.Struct("<3Q2q4I2Qii4Iq")
+TILE: Final = struct.Struct("<4Q4q2Q4i10I32I8I")
 
 _TYPES: Final = {1: "u8", 2: "u16", 4: "u32", 8: "uint2", 16: "uint4"}
 
-_SHARED: Final = r"""
+DIGITS: Final = r"""
 typedef long long i64;
 struct Digit { u32 size, magic, shift, bit; i64 source, destination; };
 struct Divisor { u32 size, magic, shift; };
@@ -88,7 +82,7 @@ struct Tile {
   i64 source_start, destination_start, reach, column;
   u64 source_mask, destination_mask; int source_swizzle, destination_swizzle;
   int source_step, destination_step;
-  u32 source_pitch, destination_pitch, rank, run_digit, mask, swizzle, pitch, spare;
+  u32 source_pitch, destination_pitch, rank, run_digit, mask, swizzle, pitch, window, staged, spare;
   u32 spread[16], pieces[16];
   Divisor whole, group; u32 before, cut;
   Digit digits[MAX_DIGITS];
@@ -103,11 +97,16 @@ extern __shared__ __align__(1024) u8 shared[];
 // With a swizzle, the two places share no bit: their sum equals their exclusive or, and the swizzle is linear over it.
 __device__ __forceinline__ u32 join(u32 a, u32 b) { return SWIZZLED ? a ^ b : a + b; }
 __device__ __forceinline__ u32 behind(u32 x, const Tile& p) { return SWIZZLED ? x ^ (x >> p.swizzle & p.mask) : x; }
+template <bool SHARED>
 __device__ __forceinline__ Row read_row(const u8* table, u32 row, int step, u32 pitch, const Tile& p) {
   Row found;
   if constexpr (AFFINE) {
     found.offset = (i64)(int)row * step;
     found.place = behind(row * pitch, p);
+  } else if constexpr (SHARED) {
+    const uint4 entry = ((const uint4*)table)[row];
+    found.offset = (i64)((u64)entry.y << 32 | entry.x);
+    found.place = entry.z;
   } else {
     u32 a, b, c, d;
     asm("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -118,14 +117,26 @@ __device__ __forceinline__ Row read_row(const u8* table, u32 row, int step, u32 
   return found;
 }
 // Copy from global to shared memory without registers.
-__device__ __forceinline__ void copy_async(u32 to, const u8* from) {
-  if constexpr (SOURCE_BYTES == 16 && !THROUGH_L1) {
+template <u32 BYTES, bool CACHED> __device__ __forceinline__ void copy_async(u32 to, const u8* from) {
+  if constexpr (BYTES == 16 && !CACHED) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
   } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
-                 ::"r"(to), "l"(from), "n"(ASYNC ? SOURCE_BYTES : 4) : "memory");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(BYTES) : "memory");
   }
 }
+// The tables of the destination: its rows, and then the list. If STAGED, they follow the tile in shared memory.
+struct Tables {
+  const u8* memory; u32 begin, window;
+  __device__ __forceinline__ Tables(const Tile& p, const Class& c)
+      : memory(p.tables), begin(AFFINE ? c.list : c.destination.table), window(p.window) {}
+  __device__ __forceinline__ void load(u32 size) const {
+    for (u32 at = threadIdx.x * 16; at < size; at += blockDim.x * 16)
+      copy_async<16, true>(shared_address(shared) + window + at, memory + begin + at);
+  }
+  __device__ __forceinline__ const u8* at(u32 offset) const {
+    return STAGED ? shared + window + (offset - begin) : memory + offset;
+  }
+};
 // Copy a word that extends past the source's end. This is a call, because such words are rare. (An asynchronous copy of
 // a part of a word reads the whole word; compute-sanitizer reports this if the allocation ends with the source.)
 __device__ __noinline__ void copy_end(u32 to, const u8* at, const u8* high) {
@@ -160,16 +171,18 @@ template <u32 EACH> struct Walk {
 struct Written {
   Walk<TOGETHER> walk;
   Row next;
-  __device__ __forceinline__ Written(const Tile& p, const Class& c) : walk(c.destination) { look(p, c); }
-  __device__ __forceinline__ void look(const Tile& p, const Class& c) {
+  __device__ __forceinline__ Written(const Tile& p, const Class& c) : walk(c.destination) {
+    look<false>(p, c, p.tables + c.destination.table);
+  }
+  template <bool SHARED> __device__ __forceinline__ void look(const Tile& p, const Class& c, const u8* table) {
     const u32 row = AFFINE ? walk.row : min(walk.row, c.destination.count - 1);
-    next = read_row(p.tables + c.destination.table, row, p.destination_step, p.destination_pitch, p);
+    next = read_row<SHARED>(table, row, p.destination_step, p.destination_pitch, p);
   }
   __device__ __forceinline__ bool more(const Class& c) const { return walk.row < c.destination.count; }
-  __device__ __forceinline__ Row take(const Tile& p, const Class& c) {
+  __device__ __forceinline__ Row take(const Tile& p, const Class& c, const Tables& tables) {
     const Row found = next;
     walk.next(c.destination);
-    look(p, c);
+    look<STAGED>(p, c, tables.at(c.destination.table));
     return found;
   }
 };
@@ -190,7 +203,7 @@ __device__ __forceinline__ void load_rows(const Tile& p, const Class& c, i64 fro
       along[u] = walk.along * SOURCE_BYTES;
       live[u] = walk.row < c.source.count;
       const u32 row = AFFINE ? walk.row : min(walk.row, c.source.count - 1);
-      rows[u] = read_row(p.tables + c.source.table, row, p.source_step, p.source_pitch, p);
+      rows[u] = read_row<false>(p.tables + c.source.table, row, p.source_step, p.source_pitch, p);
       walk.next(c.source);
     }
     await_previous();
@@ -214,7 +227,7 @@ __device__ __forceinline__ void load_rows(const Tile& p, const Class& c, i64 fro
         at = GLOBAL_SWIZZLED ? p.source + swizzled(from + offset, p.source_mask, p.source_swizzle) : base + offset;
       }
       if (live[u]) {
-        if constexpr (ASYNC) copy_async(window + place[u], at);
+        if constexpr (ASYNC) copy_async<SOURCE_BYTES, THROUGH_L1>(window + place[u], at);
         else held[u].whole = *(const SOURCE_VECTOR*)at;
       }
     }
@@ -268,26 +281,28 @@ struct RunsOfRow {
     const u32 run = run_of(i);
     return starts[run] + place_along(i - run * size, pitch);
   }
-  // PER_VECTOR elements from element i on.
-  __device__ __forceinline__ Stored vector(u32 x, u32 i, u32 pitch) const {
+  // PER_VECTOR elements from element i on, of the row at place x.
+  __device__ __forceinline__ Stored vector(u32 x, u32 i, u32 pitch, const Tile& p) const {
+    const u32 base = SWIZZLED ? 0 : x;
+    const auto placed = [&](u32 place) { return SWIZZLED ? join(x, behind(place, p)) : place; };
     if constexpr (RUNS_PER_VECTOR == 3) {
       const u32 run = run_of(i), first = i - run * size, second = size - first, third = second + size;
-      const u32 a = x + starts[run] + first * pitch, b = x + starts[run + 1] - second * pitch;
-      const u32 c = x + starts[run + 2] - third * pitch;
-      return gather([=](u32 v) { return (v < second ? a : v < third ? b : c) + v * pitch; });
+      const u32 a = base + starts[run] + first * pitch, b = base + starts[run + 1] - second * pitch;
+      const u32 c = base + starts[run + 2] - third * pitch;
+      return gather([=](u32 v) { return placed((v < second ? a : v < third ? b : c) + v * pitch); });
     } else if constexpr (RUNS_PER_VECTOR > 3) {
-      const u32 begin = x + i * pitch;
+      const u32 begin = base + i * pitch;
       return gather([=](u32 v) {
         const u32 run = run_of(i + v);
-        return begin + v * pitch + (starts[run] - run * size * pitch);
+        return placed(begin + v * pitch + (starts[run] - run * size * pitch));
       });
     } else {
       const u32 run = run_of(i), first = i - run * size, left = size - first;
-      const u32 here = x + starts[run] + place_along(first, pitch), there = x + starts[run + 1] - left * pitch;
+      const u32 here = base + starts[run] + place_along(first, pitch), there = base + starts[run + 1] - left * pitch;
       const u32 whole = PER_VECTOR - first % PER_VECTOR;
       return gather([=](u32 v) {
         const u32 own = SKEW && v >= whole ? here + SKEW : here;
-        return (v < left ? own : there) + v * pitch;
+        return placed((v < left ? own : there) + v * pitch);
       });
     }
   }
@@ -295,16 +310,16 @@ struct RunsOfRow {
 
 // Store a tile to a destination whose rows start between two words. first: no tile of these rows precedes this one.
 __device__ __forceinline__ void store_shifted(
-    const Tile& p, const Class& c, u8* target, bool first, u32 misplaced, Written rows) {
+    const Tile& p, const Class& c, const Tables& tables, u8* target, bool first, u32 misplaced, Written rows) {
   const u32 pitch = PITCH ? PITCH : p.pitch;
-  const RunsOfRow runs = {(const int*)(p.tables + c.list), p.spread[0], p.spread[1]};
+  const RunsOfRow runs = {(const int*)tables.at(c.list), p.spread[0], p.spread[1]};
   // before: elements that precede the first tile in its grain. whole: words that are read whole start below this limit.
   const u32 before = first ? GRAIN / ELEMENT_BYTES : 0, own = c.own + before;
   const u32 whole = c.held < PER_VECTOR ? 0 : c.held - PER_VECTOR + 1;
 #pragma unroll 1
   while (rows.more(c)) {
     const u32 along = rows.walk.along;
-    const Row r = rows.take(p, c);
+    const Row r = rows.take(p, c, tables);
     u8* const start = target + r.offset;
     const int phase = (int)((u32)(u64)start % GRAIN / ELEMENT_BYTES), index = (int)(along * PER_VECTOR) - phase;
     // All words of a grain belong to the tile that holds its first element.
@@ -312,7 +327,7 @@ __device__ __forceinline__ void store_shifted(
     if ((u32)grain + before >= own || (u32)index >= whole) continue;
     const u32 x = r.place + misplaced;
     Stored out;
-    if constexpr (LISTED) out = runs.vector(x, index, pitch);
+    if constexpr (LISTED) out = runs.vector(x, index, pitch, p);
     else out = gather_run(x, index, pitch);
     *(DESTINATION_VECTOR*)(start + index * (int)ELEMENT_BYTES) = out.whole;
   }
@@ -322,8 +337,8 @@ __device__ __forceinline__ void store_shifted(
 #pragma unroll 1
   for (u32 n = threadIdx.x; n < c.destination.count * (2 * PER_VECTOR); n += blockDim.x) {
     const u32 v = n % PER_VECTOR;
-    const Row r = read_row(
-        p.tables + c.destination.table, n / (2 * PER_VECTOR), p.destination_step, p.destination_pitch, p);
+    const Row r = read_row<STAGED>(
+        tables.at(c.destination.table), n / (2 * PER_VECTOR), p.destination_step, p.destination_pitch, p);
     u8* const start = target + r.offset;
     const u32 phase = (u32)(u64)start % GRAIN / ELEMENT_BYTES, head = (0 - phase) % PER_VECTOR;
     const bool behind_words = n / PER_VECTOR % 2;
@@ -359,24 +374,28 @@ __device__ __forceinline__ void turn(const Across (&words)[PER_VECTOR], Stored (
 
 // Store a tile to a destination in whole vectors.
 __device__ __forceinline__ void store_vectors(
-    const Tile& p, const Class& c, i64 to, u32 misplaced, Written rows, u32 steady) {
-  const u16* const list = (const u16*)(p.tables + c.list);
+    const Tile& p, const Class& c, const Tables& tables, i64 to, u32 misplaced, Written rows, u32 steady) {
+  const u16* const list = (const u16*)tables.at(c.list);
+  const u32 pitch = PITCH ? PITCH : p.pitch;
+  const RunsOfRow runs = {(const int*)list, p.spread[0], p.spread[1]};
   Places places;
 #pragma unroll 2
   while (rows.more(c)) {
     const u32 along = rows.walk.along;
-    const Row r = rows.take(p, c);
+    const Row r = rows.take(p, c, tables);
     u32 x = r.place + misplaced;
-    if constexpr (LISTED) {
+    if constexpr (LISTED && !RUNS_PER_VECTOR) {
 #pragma unroll
       for (u32 i = 0; i < 2 * PER_VECTOR / sizeof(PLACES); ++i)
         places.part[i] = ((const PLACES*)(list + along * PER_VECTOR))[i];
-    } else {
+    } else if constexpr (!LISTED) {
       x = join(x, STEADY ? steady : list[along]);
     }
     const auto at = [&](u32 v) { return join(x, LISTED ? places.at[v] : PITCH ? v * PITCH : p.spread[v]); };
     Stored out[COLUMNS];
-    if constexpr (COLUMNS == 1) {
+    if constexpr (RUNS_PER_VECTOR) {
+      out[0] = runs.vector(x, along * PER_VECTOR, pitch, p);
+    } else if constexpr (COLUMNS == 1) {
       out[0] = gather(at);
     } else {
       Across words[PER_VECTOR];
@@ -422,110 +441,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_con
   const u8* const base = p.source + from;
   const u32 misplaced = SOURCE_SHIFT ? (u32)(u64)base % LINE : 0;
   const bool inside = !SOURCE_SHIFT || base + p.reach + 2 * SOURCE_BYTES <= p.high;
+  const Tables tables(p, c);
+  if constexpr (STAGED) tables.load(p.staged);
   load_rows(p, c, from, misplaced, inside);
   const Written rows(p, c);
   const bool looked = STEADY && !LISTED && !DESTINATION_SHIFT && rows.more(c);
   const u32 steady = looked ? ((const u16*)(p.tables + c.list))[rows.walk.along] : 0;
-  if (ASYNC) asm volatile("cp.async.wait_all;" ::: "memory");
+  if (ASYNC || STAGED) asm volatile("cp.async.wait_all;" ::: "memory");
   await_previous();
   allow_next();
   __syncthreads();
   if constexpr (DESTINATION_SHIFT)
-    store_shifted(p, c, p.destination + to, skipped == 0, misplaced, rows);
+    store_shifted(p, c, tables, p.destination + to, skipped == 0, misplaced, rows);
   else
-    store_vectors(p, c, to, misplaced, rows, steady);
-}
-"""
-
-_RUNS: Final = r"""
-struct Runs {
-  const u8* source; u8* destination; u64 total;
-  i64 source_start, destination_start;
-  u32 before, after, source_rest, destination_rest;
-  u64 source_mask, destination_mask; int source_swizzle, destination_swizzle;
-  u32 source_flip, destination_flip, parity, spare;
-  i64 step;
-  Digit digits[2 * MAX_DIGITS];
-};
-union Vector { SOURCE_VECTOR whole; ELEMENT part[GATHERED]; };
-// The 4-bit element with this number; flip: the first element of a byte lies in the upper half.
-__device__ __forceinline__ u32 nibble(const u8* memory, i64 at, u32 flip) {
-  return memory[at >> 1] >> 4 * ((u32)(at & 1) ^ flip) & 15;
-}
-// Take a digit of each vector's number, and add its steps to both places.
-__device__ __forceinline__ void step(NUMBER (&rest)[LOADS], i64 (&from)[LOADS], i64 (&to)[LOADS], const Digit& d) {
-#pragma unroll
-  for (u32 u = 0; u < LOADS; ++u) {
-    const NUMBER quotient = WIDE ? rest[u] / d.size : divided((u32)rest[u], d.magic, d.shift);
-    const NUMBER digit = rest[u] - quotient * d.size;
-    rest[u] = quotient;
-    from[u] += (i64)digit * d.source;
-    to[u] += (i64)digit * d.destination;
-  }
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS) copy_runs(const __grid_constant__ Runs p) {
-  const u64 begin = (u64)blockIdx.x * (THREADS * LOADS) + threadIdx.x;
-  Vector held[LOADS];
-  NUMBER rest[LOADS], other[LOADS];
-  i64 from[LOADS], to[LOADS], next[LOADS];
-#pragma unroll
-  for (u32 u = 0; u < LOADS; ++u) {
-    rest[u] = (NUMBER)(begin + u * THREADS);
-    from[u] = p.source_start;
-    to[u] = p.destination_start;
-  }
-  const Digit* d = p.digits;
-#pragma unroll 1
-  for (const Digit* end = d + p.before; d < end; ++d) step(rest, from, to, *d);
-  if constexpr (GENERAL) {
-    // Both lists have the same product, and the remaining number counts the modes after them.
-#pragma unroll
-    for (u32 u = 0; u < LOADS; ++u) other[u] = rest[u];
-#pragma unroll 1
-    for (const Digit* end = d + p.destination_rest; d < end; ++d) step(other, from, to, *d);
-#pragma unroll 1
-    for (const Digit* end = d + p.source_rest + p.after; d < end; ++d) step(rest, from, to, *d);
-  }
-#pragma unroll
-  for (u32 u = 0; u < LOADS; ++u) {
-    next[u] = from[u] + p.step;
-    if constexpr (GLOBAL_SWIZZLED) {
-      from[u] = swizzled(from[u], p.source_mask, p.source_swizzle);
-      next[u] = swizzled(next[u], p.source_mask, p.source_swizzle);
-      to[u] = swizzled(to[u], p.destination_mask, p.destination_swizzle);
-    }
-  }
-  await_previous();
-  allow_next();
-#pragma unroll
-  for (u32 u = 0; u < LOADS; ++u) {
-    if (begin + u * THREADS >= p.total) continue;
-    if constexpr (PAIRED) {
-      const u32 one = nibble(p.source, from[u], p.source_flip), two = nibble(p.source, next[u], p.source_flip);
-      *(u8*)&held[u] = (u8)(one << 4 * p.destination_flip | two << 4 * (1 - p.destination_flip));
-    } else if constexpr (NIBBLES) {
-      *(u8*)&held[u] = (u8)nibble(p.source, from[u], p.source_flip);
-    } else if constexpr (GATHERED > 1) {
-#pragma unroll
-      for (u32 v = 0; v < GATHERED; ++v) held[u].part[v] = *(const ELEMENT*)(p.source + from[u] + v * p.step);
-    } else {
-      held[u].whole = *(const SOURCE_VECTOR*)(p.source + from[u]);
-    }
-  }
-#pragma unroll
-  for (u32 u = 0; u < LOADS; ++u) {
-    if (begin + u * THREADS >= p.total) continue;
-    if constexpr (NIBBLES && !PAIRED) {
-      // One launch writes one half of each byte, and the other launch the other half.
-      if ((u32)(to[u] & 1) != p.parity) continue;
-      u8* const byte = p.destination + (to[u] >> 1);
-      const u32 at = 4 * (p.parity ^ p.destination_flip);
-      *byte = (u8)((*byte & ~(15u << at)) | *(const u8*)&held[u] << at);
-    } else {
-      *(SOURCE_VECTOR*)(p.destination + (PAIRED ? to[u] >> 1 : to[u])) = held[u].whole;
-    }
-  }
+    store_vectors(p, c, tables, to, misplaced, rows, steady);
 }
 """
 
@@ -557,14 +486,16 @@ def copy_tile(
     swizzled: bool = False,
     global_swizzled: bool = False,
     listed: bool = False,
-    runs_per_vector: int = 1,
+    runs_per_vector: int = 0,
     steady: bool = False,
     affine: bool = False,
+    passes: int = 4,
     columns: int = 1,
     pitch: int = 0,
     skew: int = 0,
     together: int = 1,
     grouped: bool = False,
+    staged: bool = False,
 ) -> KernelSource:
     """Make the kernel that transposes tiles. Widths of vectors, and of pieces (parts of a vector that one access writes
     to shared memory), are in bytes.
@@ -572,16 +503,19 @@ def copy_tile(
     shifts: whether rows of a side may start between two words. swizzled: whether shared memory has a swizzle; offsets
     of rows and of units then have no common bit. global_swizzled: whether the offsets of a side have a swizzle. steady:
     whether each thread stays in its column of vectors. affine: whether rows have constant strides instead of a table.
-    listed: whether a table lists the shared-memory offsets of a destination vector one by one, because they have no
-    fixed distances; for rows that start between two words, it lists the starts of their runs. runs_per_vector: the
-    maximum number of such runs that a vector has elements of. columns: number of source columns that a thread reads
-    together, and of destination rows that it writes. pitch: bytes between elements of a destination vector in shared
-    memory, as a compile-time constant; 0 makes it a parameter. skew: for destination rows that start between two words,
-    the extra bytes between successive vectors of a run. together: adjacent threads write vectors of this number of
-    destination rows. grouped: whether blocks take tiles in groups of GROUP, see `tile_of_block`.
+    passes: the number of vectors that a thread loads; it loads up to 8 of them together. listed: whether the offsets of
+    a destination vector in shared memory have no fixed distances; a table lists them, or the starts of the runs of a
+    row. runs_per_vector: the maximum number of such runs that a vector has elements of; 0 if the table has each offset.
+    columns: number of source columns that a thread reads together, and of destination rows that it writes. pitch: bytes
+    between elements of a destination vector in shared memory, as a compile-time constant; 0 makes it a parameter. skew:
+    the extra bytes between successive vectors of a run, if threads compute offsets along runs. together: adjacent
+    threads write vectors of this number of destination rows. grouped: whether blocks take tiles in groups of GROUP, see
+    `tile_of_block`. staged: whether each block copies the destination's tables to shared memory, where they follow the
+    tile, because L1 holds little beside it: a lookup in L2 takes as long as a load of the source.
     """
     asynchronous = piece_bytes == source_bytes >= ASYNCHRONOUS
-    loads = 4 if asynchronous else max(1, min(8, 64 // source_bytes))
+    most = 8 if asynchronous else max(1, min(8, 64 // source_bytes))
+    loads = -(-passes // -(-passes // most))
     if asynchronous and affine and shifts[0]:  # No thread waits for a load, so one at a time is as fast.
         loads = 1
     constants = {
@@ -611,12 +545,13 @@ def copy_tile(
         "PITCH": pitch,
         "SKEW": skew,
         "TOGETHER": together,
+        "STAGED": int(staged),
         "MAX_DIGITS": MAX_DIGITS,
         "MAX_CLASSES": MAX_CLASSES,
     }
     kernel = make_kernel(
         "copy_tile",
-        _types(element_bytes, source_bytes, destination_bytes, piece_bytes, columns) + _SHARED + _TILE,
+        vector_types(element_bytes, source_bytes, destination_bytes, piece_bytes, columns) + DIGITS + _TILE,
         constants,
         shared_bytes,
         ("plan",),
@@ -627,41 +562,7 @@ def copy_tile(
     return replace(kernel, threads=threads, fast_compile=element_bytes >= 4)
 
 
-def copy_runs(
-    vector_bytes: int,
-    *,
-    general: bool = False,
-    wide: bool = False,
-    swizzled: bool = False,
-    nibbles: bool = False,
-    paired: bool = False,
-    gathered: int = 1,
-    few: bool = False,
-) -> KernelSource:
-    """Make the kernel that copies runs in vectors of `vector_bytes`. wide: whether there are 2**31 vectors or more.
-
-    nibbles: whether elements are 4-bit halves of bytes; offsets then count halves. paired: whether two elements form a
-    byte of the destination. gathered: number of elements of a destination vector that are not adjacent in the source; 1
-    if all are adjacent. few: whether there are few vectors; the grid then has many small blocks, and each thread moves
-    one vector.
-    """
-    constants = {
-        "THREADS": 64 if few else 256,
-        "LOADS": 1 if few else 4,
-        "GATHERED": gathered,
-        "GENERAL": int(general),
-        "WIDE": int(wide),
-        "GLOBAL_SWIZZLED": int(swizzled),
-        "NIBBLES": int(nibbles),
-        "PAIRED": int(paired),
-        "MAX_DIGITS": MAX_DIGITS,
-    }
-    number = f"typedef {'u64' if wide else 'u32'} NUMBER;\n"
-    body = _types(vector_bytes // gathered, vector_bytes, vector_bytes, vector_bytes) + number + _SHARED + _RUNS
-    return make_kernel("copy_runs", body, constants, 0, ("plan",), prelude=TYPES + AWAIT, awaits=True)
-
-
-def _types(element: int, source: int, destination: int, piece: int, columns: int = 1) -> str:
+def vector_types(element: int, source: int, destination: int, piece: int, columns: int = 1) -> str:
     names = {
         "ELEMENT": element,
         "SOURCE_VECTOR": source,
