@@ -27,7 +27,7 @@ from cute_py.draw.shared_memory import draw_smem, draw_swizzle
 from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.draw.threads import draw_mma, draw_tv
 from cute_py.dtypes import as_dtype
-from cute_py.errors import InvalidValueError, unless_refused
+from cute_py.errors import CuteError, InvalidValueError, unless_refused
 from cute_py.explanation.atoms import atom_of
 from cute_py.formats import Format, mxfp8, parse_format
 from cute_py.page.document import explorer_page
@@ -177,29 +177,34 @@ def pictures_of(options: argparse.Namespace, texts: list[str], every: bool) -> l
         return [draw_descriptor(map_of(_single(texts, what)))]
     if what in OF_ATOM:
         raise InvalidValueError(f"--what {what} needs --smem, the layout of a tile in shared memory")
-    if what is None and len(texts) == 1 and (data := _descriptor_in(texts[0])):
+    alone = texts[0] if what is None and len(texts) == 1 else None
+    # A text that reads as a layout is one, also a layout of a compiler, whose numbers could be words of a tensor map.
+    parsed, refusal = (None, None) if alone is None else _parsed_or_refusal(alone)
+    if alone is not None and parsed is None and (data := unless_refused(map_of, alone)):
         return [draw_descriptor(data)]
-    atom = _atom_in(texts[0]) if what is None and len(texts) == 1 else None
+    atom = None if alone is None else _atom_in(alone)
     if options.operand is not None:
         if not isinstance(atom, MmaAtom):
             raise InvalidValueError("--operand needs the name of an MMA atom, such as SM80_16x8x8_F32F16F16F32_TN")
         return [draw_mma(atom, operand=options.operand)]
     if atom is not None:
         return [draw(atom)]
-    if what is None and len(texts) == 1 and (form := _format_in(texts[0])):
+    if alone is not None and (form := _format_in(alone)):
         return [draw_format(form, _tile(options) or SHAPE)]  # type: ignore[arg-type]
-    things: list[Any] = [cute.parse(text) for text in texts]
+    if refusal is not None:
+        raise refusal
+    things: list[Any] = [cute.parse(text) for text in texts] if alone is None else [parsed]
     if what == "compare" or (what is None and len(things) > 1):
         return [draw_compare(*things, bits=as_dtype(options.dtype).bits)]
     return [_of_thing(options, things[0] if len(things) == 1 else _single(texts, str(what)))]
 
 
-def _descriptor_in(text: str) -> bytes | None:
-    """The bytes of a tensor map, if the string is a map or the name of a file with a map; None for a layout or anything
-    else."""
-    if unless_refused(cute.parse, text) is not None:  # also a layout of a compiler, whose numbers could be words
-        return None
-    return unless_refused(map_of, text)
+def _parsed_or_refusal(text: str) -> tuple[object, CuteError | None]:
+    """The object that a text names, or the error that refuses the text."""
+    try:
+        return cute.parse(text), None
+    except CuteError as error:
+        return None, error
 
 
 def _format_in(text: str) -> Format | None:

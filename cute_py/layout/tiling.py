@@ -261,11 +261,14 @@ def zipped_divide(layout: Layout, tiler: Tiler) -> Layout:
 
 
 def unpacked(layout: Layout, first: bool, second: bool) -> Layout:
-    """Unpack the modes inside mode 0 (if `first`) and inside mode 1 (if `second`) of a rank-2 layout."""
+    """Unpack the modes inside mode 0 (if `first`) and inside mode 1 (if `second`) of a rank-2 layout.
+
+    As C++'s slice with `repeat<R>(_)` does, a mode of rank 1 keeps its brackets, and a mode of rank 0 disappears.
+    """
 
     def spread(tree: Tree) -> Tree:
         a, b = modes(tree)
-        return (*(a if first and rank_of(a) > 1 else (a,)), *(b if second and rank_of(b) > 1 else (b,)))
+        return (*(a if first and rank_of(a) != 1 else (a,)), *(b if second and rank_of(b) != 1 else (b,)))
 
     return regrouped(layout, spread)
 

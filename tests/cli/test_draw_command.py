@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+import cute_py as cute
 from cute_py.cli.main import main
 from cute_py.draw.dispatch import draw
 from cute_py.draw.picture import monospace_family
@@ -26,6 +27,14 @@ def test_a_layout_is_printed_as_a_table(capsys: pytest.CaptureFixture[str]) -> N
     assert status == 0
     assert out.splitlines()[0] == "((2,2),4):((1,8),2)"
     assert out.splitlines()[-1] == ": 3 | 9  11  13  15"
+
+
+@pytest.mark.parametrize("text", ["((2,2),4):((1,8),2)", "(4,8", "mxfp8", "SM80_16x8x8_F32F16F16F32_TN"])
+def test_a_text_is_parsed_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    parsed = []
+    monkeypatch.setattr(cute, "parse", lambda given: (parsed.append(given), parse(given))[1])
+    shell(capsys, "draw", text)
+    assert parsed == [text]
 
 
 def test_standard_input_and_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
