@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cute_py.argument_checks import expect_path
 from cute_py.errors import FileFormatError, given, system_reason
+from cute_py.formats.publishers import configured_publisher
 from cute_py.formats.stored_weights import StoredWeights, find_weights
 from cute_py.mesh.stored_tensors import StoredFile, StoredTensor, stored_file
 
@@ -67,7 +68,23 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     for name, file in listed.items():
         if name not in tensors or tensors[name].path != file:
             raise FileFormatError(f"{index}: {given(name)} should be in {file.name}, which does not have it")
-    return Checkpoint(stored, index, tensors, find_weights(tensors, metadata))
+    weights = find_weights(tensors, metadata, _publisher(files[0].parent))
+    return Checkpoint(stored, index, tensors, weights)
+
+
+CONFIGURATIONS = ("hf_quant_config.json", "config.json")
+
+
+def _publisher(folder: Path) -> str | None:
+    """Return the convention that the configuration in a folder names; None if it names none, or can't be read."""
+    for name in CONFIGURATIONS:
+        try:
+            found = configured_publisher((folder / name).read_text())
+        except (OSError, UnicodeDecodeError):
+            continue
+        if found is not None:
+            return found
+    return None
 
 
 _METADATA = "cute_py.formats"

@@ -36,6 +36,8 @@ ELEMENTS: Final = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
 """Element types of scaled formats."""
 SCALES: Final = {**dict.fromkeys(POWER_RULES, ("ue8m0", "float32")), "amax": ("float32",), "nvfp4": ("ue4m3",)}
 """Types of scales of each rule, default first. Powers of two may be stored as float32, as DeepGEMM does."""
+_OF_ORDER: Final = {"float32": "fp8((1, 128)", "ue8m0": "fp8((1, 128), rule='rceil'"}
+"""Type of scales -> the call of a builder that makes them, without its last argument."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +75,17 @@ class Format:
     def __post_init__(self) -> None:
         for name in ("element", "scale_rule", "scale", "packing", "like", "builder"):
             expect(getattr(self, name), str, name)
-        row = number(self.element)
-        expect_choice(row.name, ELEMENTS, "element")
-        expect_packing(self.packing, row)
+        element = number(self.element)
+        expect_choice(element.name, ELEMENTS, "element")
+        expect_packing(self.packing, element)
         expect_choice(self.scale_rule, RULES, "rule")
         if self.scale not in SCALES[self.scale_rule]:
             allowed = " or ".join(SCALES[self.scale_rule])
             raise InvalidValueError(
                 f"scales of type {self.scale} don't fit rule {self.scale_rule!r}; must be {allowed}"
             )
-        if self.scale_rule == "nvfp4" and row.name != "e2m1":
-            raise InvalidValueError(f"element {row.name} doesn't fit rule 'nvfp4'; must be e2m1")
+        if self.scale_rule == "nvfp4" and element.name != "e2m1":
+            raise InvalidValueError(f"element {element.name} doesn't fit rule 'nvfp4'; must be e2m1")
         if type(self.axis) is not int or self.axis not in (0, -1):
             raise InvalidValueError(f"axis = {given(self.axis)}; must be -1 (columns, K) or 0 (rows, M)")
         expect_choice(self.like, variants(self.scale_rule), "like")
@@ -94,11 +96,13 @@ class Format:
         if len(pads) != 2:
             raise InvalidValueError(f"padding = {given(pads)}; must be (rows, columns)")
         expect(self.order, ScaleOrder, "order")
-        if self.order.name == "deepgemm_sm100" and self.scale != "ue8m0":
+        row = self.order.row
+        if row is not None and row.scale not in ("", self.scale):
             raise InvalidValueError(
-                f"scales of type {self.scale} don't fit the order deepgemm_sm100; must be ue8m0",
-                hint="rule='rceil' gives powers of two",
-            )
+                f"scales of type {self.scale} don't fit the order {row.name}; must be {row.scale}",
+                {"source": row.source},
+                f"{_OF_ORDER[row.scale]}, scales={row.name!r})",
+            ).of_rule("scale_type")
 
     @property
     def dtype(self) -> DType:

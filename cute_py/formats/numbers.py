@@ -302,6 +302,8 @@ def cast(
     if source is not None and values.dtype.kind == "u":
         values = of_codes(np.ascontiguousarray(values), origin)
     values = np.ascontiguousarray(values)
+    if not values.size:
+        return np.empty(values.shape, row.dtype.numpy)
     if origin.name == row.name:
         return values.copy()
     if row.name == "ue8m0":

@@ -79,6 +79,7 @@ class ScaleOrderRow:
         formula: the index of scale (m, kb), with Kb scales per row. source: where the order is defined. aliases: other
             names.
         parameters: the names of the order's parameters, with their defaults; None: the parameter is required.
+        scale: the only type of scales that the order is defined for; empty if it is defined for all types.
     """
 
     name: str
@@ -89,6 +90,7 @@ class ScaleOrderRow:
     source: str
     aliases: tuple[str, ...] = ()
     parameters: tuple[tuple[str, Any], ...] = ()
+    scale: str = ""
 
 
 ORDERS: Final = (
@@ -118,10 +120,11 @@ ORDERS: Final = (
              "pytorch #190290, SwizzleType.SWIZZLE_32_8 (hipBLASLt BLK32_UE8M0_32_8_EXT, gfx950)",
              ("32_8", "swizzle_32_8", "gfx950_scale", "cdna4")),
     ScaleOrderRow("deepgemm_sm90", 4, 1, False, "kb*align(M, 4) + m, float32",
-             "DeepGEMM, csrc/jit_kernels/impls/smxx_layout.hpp, get_mn_major_tma_aligned_tensor"),
+             "DeepGEMM, csrc/jit_kernels/impls/smxx_layout.hpp, get_mn_major_tma_aligned_tensor",
+             scale="float32"),
     ScaleOrderRow("deepgemm_sm100", 4, 4, True, "((kb/4)*align(M, 4) + m)*4 + kb%4: four ue8m0 per int32",
              "DeepGEMM, csrc/jit_kernels/impls/smxx_layout.hpp, get_mn_major_tma_aligned_packed_ue8m0_tensor (SM100, "
-             "SM120)", ("packed_ue8m0",), (("granularity", 0),)),
+             "SM120)", ("packed_ue8m0",), (("granularity", 0),), "ue8m0"),
     ScaleOrderRow("vllm_v_4x4", 4, 1, True, "(m/4)*4*Kb + kb*4 + m%4: m a token of a page, k of head_dim",
              "vLLM, csrc/libtorch_stable/nvfp4_kv_cache_kernels.cu, swizzle_scale_offset (SM100 only); FlashInfer, "
              "quantization/fp4_quantization.py", ("v_4x4",)),

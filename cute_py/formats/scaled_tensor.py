@@ -33,6 +33,11 @@ else:
 SHORT_ROW: Final = 128
 """Number of elements from which `_row_peaks` reduces a row without halving it first."""
 
+QUIET: Final = 0x400000
+"""Bit of a float32 that makes a NaN quiet."""
+NEW_NAN: Final = 0xFFC00000
+"""NaN of a product of two numbers, such as infinity x 0."""
+
 Floats: TypeAlias = "NDArray[np.float32]"
 
 
@@ -204,6 +209,19 @@ def stored_shape(form: Format, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The shape of the data array for a logical shape."""
     rows, columns = form.data_shape(*shape[-2:])
     return (*shape[:-2], rows, packed_width(columns, form.packing, form.number))
+
+
+def pads_data(form: Format, shape: tuple[int, ...]) -> bool:
+    """Whether the stored data has padding: rows or columns beyond the logical shape, or bits after the last element of
+    a row.
+
+    >>> pads_data(cute.formats.mxfp8(), (4, 64)), pads_data(cute.formats.nvfp4(padding=(1, 1)), (4, 63))
+    (False, True)
+    """
+    M, K = shape[-2:]
+    stored = form.data_shape(M, K)
+    group = {"pairs": 2, "dense": 4}.get(form.packing, 1)
+    return stored != ((K, M) if form.transposed else (M, K)) or stored[1] % group != 0
 
 
 def stored_scales(scales: NDArray[Any], form: Format) -> NDArray[Any]:
@@ -411,13 +429,14 @@ def _plane(values: NDArray[Any], form: Format, total: Any, gain: np.float32) -> 
     shape = form.data_shape(*values.shape)
     stored = np.zeros(shape[::-1] if form.transposed else shape, np.uint8)
     rounding = rounding_of(form.number, peaks.dtype, True)
-    apply = np.divide if form.scale_rule == "amax" and form.like == "cute" else np.multiply
+    divide = form.scale_rule == "amax" and form.like == "cute"
 
     def round_scaled(part: slice, room: Floats, out: NDArray[np.uint8], buffers: Buffers) -> None:
         for top, count, blocks, scaled in stripes.of(part, room):
             first = top // stripes.rows
-            with np.errstate(all="ignore"):
-                apply(blocks, factor[first : first + len(blocks), None, :, None], out=scaled)
+            rows = slice(first, first + len(blocks))
+            usual = bool(np.isfinite(peaks[rows]).all() and np.isfinite(factor[rows]).all())
+            _scale(blocks, factor[rows, None, :, None], scaled, divide=divide, usual=usual)
             rounding(scaled.reshape(-1), out[: scaled.size], buffers)
             elements = out[: scaled.size].reshape(-1, stripes.width)
             stored[top : top + count, : stripes.K] = elements[:count, : stripes.K]
@@ -432,6 +451,27 @@ def _plane(values: NDArray[Any], form: Format, total: Any, gain: np.float32) -> 
     if form.transposed:
         stored = np.ascontiguousarray(stored.T)
     return pack_elements(stored, form.packing, form.element), grid
+
+
+def _scale(values: Floats, factor: Floats, out: Floats, *, divide: bool = False, usual: bool = False) -> None:
+    """Write values x factor, or values / factor, to `out`, which may be `values`.
+
+    A value that is NaN stays the same NaN, and any other value gets the NaN of its factor, as on a device. If both are
+    NaN, numpy chooses one by the place of the value in the array and by the processor. The NaN of two numbers is
+    negative, as on x86.
+
+    usual: whether each factor is finite, and no product of two numbers is NaN, so that numpy follows this rule.
+    """
+    operate = np.divide if divide else np.multiply
+    with np.errstate(all="ignore"):
+        if usual:
+            operate(values, factor, out=out)
+            return
+        bits, nan = np.broadcast_to(factor, out.shape).view(np.uint32) | np.uint32(QUIET), np.isnan(factor)
+        bits = np.where(np.isnan(values), values.view(np.uint32) | np.uint32(QUIET), np.where(nan, bits, NEW_NAN))
+        operate(values, factor, out=out)
+    wrong = np.isnan(out)
+    out.view(np.uint32)[wrong] = bits[wrong]
 
 
 def _row_peaks(bits: NDArray[np.uint32]) -> NDArray[np.uint32]:
@@ -472,14 +512,15 @@ def dequantized(source: ScaledTensor, dtype: DTypeLike = "float32") -> NDArray[A
     M, K = source.shape[-2:]
     rows, columns = source.format.blocks(M, K)
     scales = source.scale_grid()
-    with np.errstate(all="ignore"):
-        if source.tensor_scale is not None:
-            scales = scales * np.float32(source.tensor_scale)
-        values = to_float32(np.ascontiguousarray(source.elements()))
-        down, across = -(-M // rows), -(-K // columns)
-        if (down * rows, across * columns) == (M, K):
-            blocks = values.reshape(*values.shape[:-2], down, rows, across, columns)
-            blocks *= scales[..., :, None, :, None]
-        else:
-            values *= scales[..., np.arange(M) // rows, :][..., np.arange(K) // columns]
+    if source.tensor_scale is not None:
+        _scale(scales, np.full(1, source.tensor_scale, np.float32), scales)
+    values = to_float32(np.ascontiguousarray(source.elements()))
+    usual = bool(np.isfinite(scales).all() and (source.format.number.infinite is None or scales.all()))
+    down, across = -(-M // rows), -(-K // columns)
+    if (down * rows, across * columns) == (M, K):
+        blocks = values.reshape(*values.shape[:-2], down, rows, across, columns)
+        _scale(blocks, scales[..., :, None, :, None], blocks, usual=usual)
+    else:
+        each = scales[..., np.arange(M) // rows, :][..., np.arange(K) // columns]
+        _scale(values, each, values, usual=usual)
     return values if row.name == "float32" else cast(values, row)

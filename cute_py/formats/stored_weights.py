@@ -210,11 +210,15 @@ class StoredWeights:
     problems: tuple[Diagnostic, ...]
 
 
-def find_weights(tensors: Mapping[str, TensorRow], metadata: Mapping[str, str]) -> StoredWeights:
+def find_weights(
+    tensors: Mapping[str, TensorRow], metadata: Mapping[str, str], publisher: str | None = None
+) -> StoredWeights:
     """Find the quantised weights among the tensors of a checkpoint.
 
     Args:
         tensors: a mapping from names to types and shapes. metadata: the file's metadata, as strings.
+        publisher: the convention that the checkpoint's configuration names (`publishers.configured_publisher`), or
+            None. It decides if the tensors fit the rows of several conventions.
     """
     found: dict[str, StoredWeight] = {}
     problems: list[Diagnostic] = []
@@ -233,9 +237,10 @@ def find_weights(tensors: Mapping[str, TensorRow], metadata: Mapping[str, str]) 
         found[name] = _judged(StoredWeight(name, row, form, whole, names, dtype, bits), tensors)
     taken = {text for weight in found.values() for text in weight.tensors.values()}
     for name in tensors:
-        if name not in taken and (weight := _recognised(name, tensors, taken)) is not None:
-            found[weight.name] = weight
+        if name not in taken and (weight := _recognised(name, tensors, taken, publisher)) is not None:
+            problems += _twice(found.setdefault(weight.name, weight), weight)
             taken.update(weight.tensors.values())
+    problems += [one for weight in found.values() for one in _beside_plain(weight, tensors)]
     others = tuple(name for name in tensors if name not in taken)
     problems += [one for name in others if name not in reported for one in _orphan(name, tensors)]
     problems += _without_scales(others, found.values(), tensors) if found else _only_fp8(others, tensors)
@@ -313,31 +318,66 @@ def _whole_shape(
     return (*stored[:-1], stored[-1] * 2) if form.packing == "pairs" and stored else stored
 
 
-def _recognised(name: str, tensors: Mapping[str, TensorRow], taken: Iterable[str]) -> StoredWeight | None:
-    """Recognise the weight whose data tensor is `name`, only from names, types and shapes; None if there is none."""
-    for row in CONVENTIONS:
-        weight = row.weight_of(name)
-        if weight is None or tensors[name].dtype.name != row.data_type:
-            continue
-        names = row.names(weight)
-        scales = tensors.get(names["scales"])
-        if scales is None or scales.dtype.name not in row.scale_types or names["scales"] in taken:
-            continue
-        if "total" in names and names["total"] not in tensors:
-            continue
-        shape = tensors[name].shape
-        if row.grouped:
-            if not row.takes_blocks(shape):
-                continue
-            shape = (*shape[:-2], shape[-2] * shape[-1])
-        if len(shape) not in (2, 3) or 0 in shape:
-            continue
-        form = _format_of(row, shape, scales.shape)
-        if form is None or (not row.block and len(shape) != 2):
-            continue
-        whole = _whole_shape(row, form, None, shape)
-        return _judged(StoredWeight(weight, row, form, whole, names), tensors)
-    return None
+def _twice(first: StoredWeight, weight: StoredWeight) -> list[Diagnostic]:
+    """Report a weight that is stored a second time under other names."""
+    if first is weight:
+        return []
+    places = " and by ".join(
+        f"{one.tensors['data']} ({one.convention.name} {one.convention.algorithm})" for one in (first, weight)
+    )
+    text = f"{given(weight.name)} is stored by {places}; must be stored once"
+    return [Diagnostic("weight-twice", weight.name, text=text, source=weight.convention.source)]
+
+
+def _beside_plain(weight: StoredWeight, tensors: Mapping[str, TensorRow]) -> list[Diagnostic]:
+    """Report a weight beside another tensor that has the weight's name."""
+    if weight.name not in tensors or weight.name in weight.tensors.values():
+        return []
+    text = f"{given(weight.name)} is stored by {weight.tensors['data']} ({weight.convention.name} "
+    text += f"{weight.convention.algorithm}) and as a tensor of {tensors[weight.name].dtype}; must be stored once"
+    return [Diagnostic("weight-twice", weight.name, text=text, source=weight.convention.source)]
+
+
+def _recognised(
+    name: str, tensors: Mapping[str, TensorRow], taken: Iterable[str], publisher: str | None
+) -> StoredWeight | None:
+    """Recognise the weight whose data tensor is `name`, only from names, types and shapes; None if there is none.
+
+    If the tensors fit several rows, a row of the publisher wins, then a row that stores scales of exactly this shape,
+    then the first row.
+    """
+    found = [one for row in CONVENTIONS if (one := _of_row(row, name, tensors, taken)) is not None]
+
+    def fits(weight: StoredWeight) -> tuple[bool, bool]:
+        row = weight.convention
+        stored = tensors[weight.tensors["scales"]].shape
+        return row.name == publisher, stored == stored_scale_shape(row, weight.format, weight.shape)
+
+    return _judged(max(found, key=fits), tensors) if found else None
+
+
+def _of_row(row: Convention, name: str, tensors: Mapping[str, TensorRow], taken: Iterable[str]) -> StoredWeight | None:
+    """The weight whose data tensor is `name` if its tensors follow a row; otherwise None."""
+    weight = row.weight_of(name)
+    if weight is None or tensors[name].dtype.name != row.data_type:
+        return None
+    names = row.names(weight)
+    scales = tensors.get(names["scales"])
+    if scales is None or scales.dtype.name not in row.scale_types or names["scales"] in taken:
+        return None
+    if "total" in names and names["total"] not in tensors:
+        return None
+    shape = tensors[name].shape
+    if row.grouped:
+        if not row.takes_blocks(shape):
+            return None
+        shape = (*shape[:-2], shape[-2] * shape[-1])
+    if len(shape) not in (2, 3) or 0 in shape:
+        return None
+    form = _format_of(row, shape, scales.shape)
+    if form is None or (not row.block and len(shape) != 2):
+        return None
+    return StoredWeight(weight, row, form, _whole_shape(row, form, None, shape), names)
 
 
 def _format_of(row: Convention, data: tuple[int, ...], scales: tuple[int, ...]) -> Format | None:

@@ -13,13 +13,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+import numpy
+
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import given
 from cute_py.formats.stored_weights import METADATA, StoredWeight, find_weights
-from cute_py.mesh.placements import Replicate
+from cute_py.mesh.placements import Replicate, Shard
 from cute_py.mesh.reshard_plan import MeshSide, ReshardPlan, RowSpan, held_shape
 from cute_py.mesh.scaled_shards import check_block_cuts, held_indices
 from cute_py.mesh.stored_tensors import StoredFile
+from cute_py.mesh.weight_placements import parse_weight_placement
 
 Parts = Mapping[str, tuple[Sequence[RowSpan], Sequence[RowSpan]]]
 """Tensor -> its parts on both sides."""
@@ -27,9 +30,7 @@ Parts = Mapping[str, tuple[Sequence[RowSpan], Sequence[RowSpan]]]
 
 def scaled_weights(stored: Sequence[StoredFile]) -> tuple[StoredWeight, ...]:
     """Return the block-scaled weights in the files, as found in the shards of the first file."""
-    found = find_weights(stored[0].tensors, stored[0].metadata).weights if stored else ()
-    # Grouped data has one more mode than its weight, so the placement of the weight does not fit it.
-    return tuple(weight for weight in found if not weight.convention.grouped)
+    return find_weights(stored[0].tensors, stored[0].metadata).weights if stored else ()
 
 
 def placed_with_weights(plan: ReshardPlan, weights: Sequence[StoredWeight]) -> ReshardPlan:
@@ -47,8 +48,18 @@ def _with_rules(side: MeshSide, weights: Sequence[StoredWeight]) -> MeshSide:
                 continue
             whole = part == "total" or (part == "scales" and weight.format.block == (None, None))
             texts = ("replicate",) * len(side.mesh_shape) if whole else side.rules[own][1]
-            rules.append((glob.escape(name), texts))
+            rules.append((glob.escape(name), _of_blocks(weight, texts) if part == "data" else texts))
     return replace(side, rules=(*rules, *side.rules))
+
+
+def _of_blocks(weight: StoredWeight, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the placements of a weight's data. Grouped data has a mode of blocks in place of the weight's last mode,
+    and then a mode of bytes, so "row-parallel" divides its last mode but one."""
+    last = len(weight.shape) - 1
+    if not weight.convention.grouped:
+        return texts
+    found = [parse_weight_placement(text, last + 1, given(weight.name)) for text in texts]
+    return tuple(f"Shard({last})" if one == Shard(last) else text for one, text in zip(found, texts, strict=True))
 
 
 def _named_before(side: MeshSide, name: str, rule: int) -> bool:
@@ -74,8 +85,9 @@ def check_scaled(weights: Sequence[StoredWeight], parts: Parts) -> list[Diagnost
             fix = "cute-py convert CHECKPOINT --to FORMAT --scales linear"
             found.append(Diagnostic("block_cut", weight.name, text=text, fixes=(fix,)))
             continue
+        check = _check_groups if weight.convention.grouped else _check_side
         for ours, theirs in zip(data, scales, strict=True):
-            found += _check_side(weight, ours, theirs)
+            found += check(weight, ours, theirs)
     return found
 
 
@@ -97,6 +109,29 @@ def _check_side(weight: StoredWeight, data: Sequence[RowSpan], scales: Sequence[
             note = " (bytes of two columns)" if weight.format.packing == "pairs" else ""
             text = f"{given(weight.name)}{ours.place}: {one.message}{note}"
             return [Diagnostic("block_cut", weight.name, text=text, facts=dict(one.facts))]
+    return []
+
+
+def _check_groups(weight: StoredWeight, data: Sequence[RowSpan], scales: Sequence[RowSpan]) -> list[Diagnostic]:
+    """Check the cuts of one side of grouped data: a device holds whole blocks, and the scales of these blocks."""
+    if len(data) != len(scales):
+        text = f"{given(weight.name)} has {len(data)} sections of blocks and {len(scales)} of scales; must be equal"
+        return [Diagnostic("block_cut", weight.name, text=text)]
+    for ours, theirs in zip(data, scales, strict=True):
+        for device in range(ours.layout.devices):
+            held, units = (
+                held_indices(one.layout, device) if one.layout._boxes_of(device) else [] for one in (ours, theirs)
+            )
+            *blocks, bytes_of = held or [*units, numpy.arange(ours.layout.shape[-1])]
+            place = f"{given(weight.name)}{ours.place}: device {device} holds"
+            if len(bytes_of) != ours.layout.shape[-1]:
+                text = f"{place} {len(bytes_of)} of the {ours.layout.shape[-1]} bytes of a block; must be whole blocks"
+            elif len(blocks) != len(units) or not all(map(numpy.array_equal, blocks, units)):
+                text = f"{place} other blocks than scales; both must be divided in the same way"
+            else:
+                continue
+            fix = f'"{glob.escape(weight.name)}" = "Shard({len(weight.shape) - 1})"'
+            return [Diagnostic("block_cut", weight.name, text=text, facts={"shape": ours.layout.shape}, fixes=(fix,))]
     return []
 
 

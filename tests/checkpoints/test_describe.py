@@ -175,6 +175,23 @@ def test_scales_of_blocks_may_be_bfloat16(tmp_path: Path) -> None:
     assert describe_checkpoint(save(tmp_path / "m.safetensors", row)).errors == ()
 
 
+@pytest.mark.parametrize(
+    ("file", "config"),
+    [
+        ("hf_quant_config.json", {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "MXFP8"}}),
+        ("config.json", {"quantization_config": {"quant_method": "modelopt", "quant_algo": "MXFP8"}}),
+    ],
+)
+def test_the_configuration_names_the_publisher(tmp_path: Path, file: str, config: object) -> None:
+    path = save(tmp_path / "m.safetensors", mx())
+    assert describe_checkpoint(path).weights[0].weight.convention.name == "compressed-tensors"
+    (tmp_path / file).write_text(json.dumps(config))
+    for one in (path, tmp_path):
+        assert describe_checkpoint(one).weights[0].weight.convention.name == "modelopt"
+    (tmp_path / file).write_bytes(b"\xff{")
+    assert describe_checkpoint(path).weights[0].weight.convention.name == "compressed-tensors"
+
+
 def test_packed_blocks_without_scales_are_an_error(tmp_path: Path) -> None:
     tensors = {"e.down_proj_blocks": np.zeros((2, 32, 4, 16), np.uint8), "other_blocks": np.zeros((2, 3), np.uint8)}
     (error,) = describe_checkpoint(save(tmp_path / "m.safetensors", tensors)).errors

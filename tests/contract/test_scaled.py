@@ -148,6 +148,113 @@ def test_every_code_times_every_scale_is_dequantised_as_on_the_host(dtype: Any, 
     assert same(want, got)
 
 
+SCALES = (0, 1 << 31, 1, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00000, 0x7F800001, 0xFF812345)
+"""Float32 scales: zeros, a subnormal number, numbers and infinities of each sign, and quiet and signalling NaN."""
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        formats.mxfp8(scales="linear", padding=(1, 1)),
+        formats.mxfp8(scales="linear", element="e5m2", padding=(1, 1)),
+        formats.mxfp6(scales="linear", padding=(1, 1)),
+        formats.mxfp6(scales="linear", element="e3m2", padding=(1, 1)),
+        formats.mxfp4(scales="linear", padding=(1, 1)),
+        formats.nvfp4(scales="linear", padding=(1, 1), tensor_scale=False),
+        formats.fp8((1, 128)),
+        formats.fp8((1, 128), element="e5m2"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("rest", [0, 7])
+@pytest.mark.parametrize("dtype", [BF16, pytest.param(np.float16, marks=SLOW), pytest.param(np.float32, marks=SLOW)])
+def test_every_element_times_every_scale_is_dequantised_as_on_the_host(form: Format, rest: int, dtype: Any) -> None:
+    """A row has every element, and each row has another scale. With `rest`, blocks are not whole, and numpy multiplies
+    the last elements of the matrix one by one."""
+    bits = form.scale_dtype.bits
+    rows = np.array(SCALES, np.uint32) if bits == 32 else np.arange(256, dtype=np.uint8)
+    width = max(1 << form.number.bits, form.block[1] or 0) + rest
+    shape, blocks = (len(rows), width), -(-width // (form.block[1] or 1))
+    elements = np.tile(np.arange(width).astype(np.uint8) & np.uint8((1 << form.number.bits) - 1), (len(rows), 1))
+    data = formats.pack_elements(elements, form.packing, form.element)
+    scales = np.repeat(rows[:, None], blocks, axis=1).view(form.scale_dtype.numpy)
+    source = ScaledTensor(formats.of_codes(data, form.element) if form.packing == "bytes" else data, scales, form, None,
+                          shape)  # fmt: skip
+    want, got = np.zeros(shape, dtype), np.ones(shape, dtype)
+    cute.copy(source, want)
+    run = run_scaled(source, got, schedule="eager")
+    assert run.ok, run.explain()
+    assert same(want, got)
+
+
+@pytest.mark.parametrize("total", [0.5, np.nan, -np.nan, np.inf, 0.0, -1.0])
+def test_a_tensor_scale_of_any_kind_times_every_scale(total: float) -> None:
+    form = formats.nvfp4(scales="linear", padding=(1, 1))
+    data, scales = np.full((256, 12), 0x93, np.uint8), np.repeat(np.arange(256, dtype=np.uint8)[:, None], 2, axis=1)
+    source = ScaledTensor(data, scales, form, total, (256, 23))
+    want, got = np.zeros((256, 23), np.float32), np.ones((256, 23), np.float32)
+    cute.copy(source, want)
+    run = run_scaled(source, got, schedule="eager")
+    assert run.ok, run.explain()
+    assert same(want, got)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        formats.fp8("row"),
+        formats.fp8("row", rule="rceil"),
+        formats.fp8((32, 1), like="torchao", transposed=True),
+        pytest.param(formats.fp8((32, 1), rule="floor", element="e5m2"), marks=SLOW),
+        pytest.param(formats.fp8((128, 128), like="deepgemm"), marks=SLOW),
+    ],
+    ids=repr,
+)
+def test_nan_of_each_sign_in_a_block_is_quantised_as_on_the_host(form: Format) -> None:
+    """The factor of the block is NaN too. numpy multiplies most elements in vectors, and the last ones one by one."""
+    x = numbers((37, 263), np.float32)
+    x[:, ::2], x[:, 1::3] = np.nan, -np.nan
+    want = cute.copy(x, form)
+    signs = want.elements().view(np.uint8) >> 7
+    assert np.array_equal(signs[np.isnan(x)], np.signbit(x[np.isnan(x)]))
+    got = unset(want)
+    run = run_scaled(x, got, schedule="eager")
+    assert run.ok, run.explain()
+    assert same(want, got)
+
+
+@pytest.mark.parametrize(
+    ("form", "shape"),
+    [
+        (formats.mxfp8(scales="linear"), (5, 150)),
+        (formats.nvfp4(scales="linear"), (5, 151)),
+        (formats.mxfp4(scales="linear", padding=(1, 1)), (5, 151)),
+        (formats.mxfp4(scales="linear", padding=(4, 64)), (5, 33)),
+        pytest.param(formats.mxfp6(scales="linear"), (5, 33), marks=SLOW),
+        pytest.param(formats.nvfp4(scales="linear", padding=(1, 1)), (1, 1), marks=SLOW),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("rows", [None, np.array([0, -1, 0])], ids=["all", "rows"])
+def test_stale_bytes_in_the_padding_of_the_data_become_0(form: Format, shape: tuple[int, int], rows: Any) -> None:
+    clean = cute.copy(numbers(shape, BF16, False), form)
+    padded = form.data_shape(*shape)
+    elements = np.full(padded, 0xFF, np.uint8)
+    elements[: shape[0], : shape[1]] = formats.codes(np.ascontiguousarray(clean.elements()))
+    if form.packing == "pairs":  # the last byte of a row may have one element
+        elements = np.pad(elements, ((0, 0), (0, padded[1] % 2)), constant_values=0xFF)
+    stale = formats.pack_elements(elements, form.packing, form.element).view(clean.data.dtype)
+    assert not np.array_equal(stale.view(np.uint8), clean.data.view(np.uint8))
+    source = ScaledTensor(stale, clean.scales, form, clean.tensor_scale, shape)
+    to = form.with_(scales="32_4_4")
+    want = cute.copy(source, to, rows=rows)
+    assert same(want, cute.copy(clean, to, rows=rows))
+    got = unset(want)
+    run = run_scaled(source, got, rows=rows, schedule="eager")
+    assert run.ok, run.explain()
+    assert same(want, got)
+
+
 @pytest.mark.parametrize(
     "form",
     [formats.mxfp8(scales="linear"), formats.mxfp4(), pytest.param(formats.nvfp4(), marks=SLOW)],
@@ -189,6 +296,22 @@ def test_every_bfloat16_is_cast_as_on_the_host(target: str) -> None:
     run = run_scaled(every, got, cast=True, schedule="eager")
     assert run.ok, run.explain()
     assert same(want, got)
+
+
+@pytest.mark.parametrize("dtype", [BF16, ml_dtypes.float8_e5m2, pytest.param(np.float16, marks=SLOW), np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_cast_to_the_same_type_keeps_every_byte(dtype: Any, order: Any) -> None:
+    """Also those of infinity and of each NaN."""
+    width = np.dtype(dtype).itemsize
+    every = np.tile(np.arange(1 << 16, dtype=np.uint16).view(np.uint8), 4).view(dtype)
+    x = np.asarray(every[: (1 << 13) - 40 * width].reshape(8, -1), order=order)
+    want, got = np.zeros_like(x), np.ones_like(x)
+    cute.copy(x, want, cast=True)
+    run = run_scaled(x, got, cast=True, schedule="eager")
+    assert run.ok, run.explain()
+    assert same(want, got) and same(x, got)
+    with pytest.raises(InvalidValueError, match="does not support a transposed cast of a type to itself"):
+        run_scaled(x, np.zeros_like(x, order="F" if order == "C" else "C"), cast=True)
 
 
 @pytest.mark.parametrize("form", [formats.mxfp6(), pytest.param(formats.mxfp6(element="e3m2"), marks=SLOW)], ids=repr)

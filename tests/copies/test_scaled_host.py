@@ -20,6 +20,7 @@ from cute_py.copies.scaled.host import (
     scaled_copy,
     takes,
 )
+from cute_py.copies.scaled.operands import scaled_work
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
 from cute_py.formats import Format, ScaledTensor
 from tests.copies.test_scaled_operands import unset
@@ -167,6 +168,21 @@ def test_rows_of_a_scaled_tensor_are_gathered_as_bytes(form: Format) -> None:
     assert raw(some.data[1, :width]) == raw(whole.data[7, :width])
     grid = some.format.scale_index(4, 96)(np.array([2]), np.arange(0, 96, form.block[1]))
     assert not some.scales.view(np.uint8).reshape(-1)[grid].any()
+
+
+@pytest.mark.parametrize("fill", [None, 2.0])
+def test_rows_of_data_with_padding_below_it(fill: float | None) -> None:
+    """The result has its own padding, of zeros, and the padding of the source is not read."""
+    form = formats.mxfp8(padding=(8, 64), scales="linear")
+    whole = cute.copy(np.ones((5, 33), np.float32), form)
+    whole.data.view(np.uint8)[5:], whole.data.view(np.uint8)[:, 33:] = 0x55, 0x55
+    for rows in ([4, -1], list(range(5)) * 3):
+        made = cute.copy(whole, form, rows=rows, fill=fill)
+        data = made.data.view(np.uint8)
+        assert data.shape == (8 * -(-len(rows) // 8), 64)
+        assert not data[len(rows) :].any() and not data[:, 33:].any()
+        wanted = np.array([[0.0 if row < 0 and fill is None else fill if row < 0 else 1.0] for row in rows])
+        assert (made.dequantize() == wanted).all()
 
 
 def test_rows_scattered_into_a_scaled_tensor_leave_the_others() -> None:
@@ -356,18 +372,40 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
             "must be (M, K) with one row per block, not transposed",
             *(None, None),
         ),
+        "a table as rows of a scaled tensor": (
+            lambda: scaled_copy(scaled, form, "host", rows=[[0, 1]]),
+            *(value, "rows has 2 modes; must have 1, a list of rows", None, None),
+        ),
+        "no rows of a scaled tensor": (
+            lambda: scaled_copy(scaled, form, "host", rows=[]),
+            *(
+                value,
+                "rows has no entries; must have at least 1, because a ScaledTensor has at least 1 row",
+                None,
+                None,
+            ),
+        ),
+        "a truth as the fill": (
+            lambda: scaled_copy(x, form, "host", rows=[-1], fill=True),
+            *(InvalidTypeError, "fill must be a number, got True", None, None),
+        ),
+        "rows of a block of all rows": (
+            lambda: scaled_copy(cute.copy(x, formats.fp8("column")), form, "host", rows=[0]),
+            value,
+            "rows can't index a ScaledTensor with blocks of all rows; "
+            "must be (M, K) with one row per block, not transposed",
+            *(None, None),
+        ),
         "rows of a transposed one": (
             lambda: scaled_copy(cute.copy(x, formats.mxfp8(transposed=True)), form, "host", rows=[0]),
             value,
-            "rows can't index a ScaledTensor with blocks of 1 rows; "
-            "must be (M, K) with one row per block, not transposed",
+            "rows can't index a ScaledTensor that is transposed; must be (M, K) with one row per block, not transposed",
             *(None, None),
         ),
         "rows of a batch": (
             lambda: scaled_copy(cute.copy(numbers((2, 40, 96)), form), form, "host", rows=[0]),
             value,
-            "rows can't index a ScaledTensor with blocks of 1 rows; "
-            "must be (M, K) with one row per block, not transposed",
+            "rows can't index a ScaledTensor of 3 modes; must be (M, K) with one row per block, not transposed",
             *(None, None),
         ),
         "rows of an order of its size": (
@@ -427,7 +465,7 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
         ),
         "array index of two modes": (
             lambda: scaled_copy(x, np.zeros((50, 96), np.float32), "host", into_rows=[list(range(40))]),
-            *(value, "the source has the shape (40, 96); must be (40, 96) for this index", None, None),
+            *(value, "into_rows has 2 modes; must have 1, a list of rows", None, None),
         ),
         "array twice": (
             lambda: scaled_copy(x[:2], np.zeros((50, 96), np.float32), "host", into_rows=[4, 4]),
@@ -448,6 +486,22 @@ def test_refused_in_words(name: str) -> None:
     assert type(caught.value) is error
     assert (caught.value.headline, caught.value.hint) == (headline, hint)
     assert caught.value.rule == (rule or headline)
+
+
+def test_a_copy_of_no_rows() -> None:
+    """On the host, it writes nothing; a GPU refuses it, because a grid has at least one block."""
+    x, none = np.ones((5, 96), np.float32), np.zeros((0, 96), np.float32)
+    target = np.zeros((5, 96), np.float32)
+    assert scaled_copy(x, none.copy(), "host", rows=[]).bytes == 0
+    assert scaled_copy(none, target, "host", into_rows=[]).bytes == 0 and not target.any()
+    cast = scaled_copy(none, np.zeros((0, 96), ml_dtypes.bfloat16), "host", cast=True)
+    assert cast.bytes == 0 and cast.equal
+    for source, destination, options in (
+        (x, none.copy(), {"rows": np.zeros(0, np.int64)}),
+        (none, target, {"into_rows": np.zeros(0, np.int32)}),
+    ):
+        with pytest.raises(InvalidValueError, match="the copy has no elements"):
+            scaled_work(source, destination, **options)
 
 
 def test_read_only_memory_is_not_written() -> None:

@@ -219,8 +219,11 @@ def test_casts_of_rows_and_of_columns() -> None:
     by_rows = scaled_work(x, y[:3], rows=[1, 2, 7], cast=True).launch
     assert by_rows == plan_scaled(first, [replace(second, lines=3)], (3, 16), RowIndex(rows=True))
     wide = numbers((8, 16), np.float32)
-    same = scaled_work(x, wide).launch
-    assert same == plan_scaled(first, [replace(first, alignment=alignment_of(wide))], (8, 16))
+    kept = replace(first, kind="raw", along=64)
+    same = scaled_work(x, wide, cast=True).launch
+    assert same == plan_scaled(kept, [replace(kept, alignment=alignment_of(wide))], (8, 64))
+    other = [replace(kept, by_columns=True, alignment=alignment_of(wide))]
+    assert scaled_work(x.T, wide.T, cast=True).launch == plan_scaled(replace(kept, by_columns=True), other, (64, 8))
 
 
 def test_a_scaled_source() -> None:

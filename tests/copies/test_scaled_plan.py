@@ -82,7 +82,26 @@ def test_plans_of_casts_and_of_several_outputs() -> None:
     assert cute.plan_copy(rows, Layout((300, 512), (512, 1)), "bfloat16", rows=300).bytes == 1024 * (300 + 300)
 
 
+def test_a_plan_of_a_cast_to_the_same_type_moves_bytes() -> None:
+    for layout in (Layout((64, 512), (512, 1)), Layout((64, 512), (1, 64))):
+        plan = cute.plan_copy(layout, layout, "bfloat16", cast_to="bfloat16")
+        assert plan.kernel == "rows" and plan.bytes == 2 * 2 * 64 * 512
+        with pytest.raises(InvalidValueError, match="a transposed cast of a type to itself"):
+            other = Layout((64, 512), (1, 64) if layout.stride == (512, 1) else (512, 1))
+            cute.plan_copy(layout, other, "bfloat16", cast_to="bfloat16")
+    columns = Layout((64, 512), (1, 64))
+    with pytest.raises(InvalidValueError, match="rows of a source stored by columns"):
+        cute.plan_copy(columns, Layout((8, 512), (512, 1)), "bfloat16", rows=8)
+
+
 ORDERS = ("linear", "32_4_4", "8x4", "mn_major", "triton_blackwell", "triton_hopper(2)", "rocm_32_8", "deepgemm_sm90")
+
+
+def format_of(order: str, axis: int, transposed: bool = False) -> formats.Format:
+    """A format of blocks of 32, with scales of the type that the order is defined for."""
+    if order == "deepgemm_sm90":
+        return formats.fp8((1, 32) if axis else (32, 1), scales=order, transposed=transposed)
+    return formats.mxfp8(axis=axis, scales=order, transposed=transposed)
 
 
 def index_by(digits: tuple[tuple[int, int], ...], x: Any) -> Any:
@@ -98,7 +117,7 @@ def index_by(digits: tuple[tuple[int, int], ...], x: Any) -> Any:
 @each_of("axis", [-1, 0])
 @each_of("transposed", [False, True])
 def test_digits_give_every_scale_and_its_padding_a_place_of_its_own(order: str, axis: int, transposed: bool) -> None:
-    form = formats.mxfp8(axis=axis, scales=order, transposed=transposed)
+    form = format_of(order, axis, transposed)
     for M, K in ((1, 40), (5, 1), (33, 300), (128, 128), (130, 16)):
         scales = scales_of(form, (M, K), False, 16)
         rows, columns = scales.block
@@ -113,9 +132,10 @@ def test_digits_give_every_scale_and_its_padding_a_place_of_its_own(order: str, 
 @pytest.mark.parametrize("order", [*ORDERS, "deepgemm_sm100", "vllm_v_4x4"])
 def test_four_scales_are_a_word_where_they_follow_each_other(order: str) -> None:
     """Of the inner axis, that along which a block has most elements: blocks 4 i to 4 i + 3 at places 4 j to 4 j + 3."""
-    forms = [formats.mxfp8(scales=order, axis=axis) for axis in (-1, 0)]
+    forms = [format_of(order, axis) for axis in (-1, 0)]
     forms += [formats.nvfp4(scales=order, block=(16, 16))] if order in ("linear", "mn_major") else []
-    forms += [formats.fp8((1, 128), rule="rceil", scales=order), formats.fp8((1, 32), rule="rceil", scales=order)]
+    rule = "amax" if order == "deepgemm_sm90" else "rceil"
+    forms += [formats.fp8((1, 128), rule=rule, scales=order), formats.fp8((1, 32), rule=rule, scales=order)]
     for form in forms:
         for M, K in ((1, 40), (33, 320), (128, 128), (256, 1024), (128, 24), (48, 64)):
             for exchanged in (False, True):

@@ -216,3 +216,11 @@ def test_batches_and_threads_do_not_change_a_cast(source: type, monkeypatch: pyt
         monkeypatch.setattr(os, "cpu_count", lambda count=processors: count)
         for name, want in whole.items():
             assert np.array_equal(codes(cast(x, name, saturate=False)), want)
+
+
+def test_a_cast_of_no_elements() -> None:
+    for origin in NUMBERS:
+        for row in NUMBERS:
+            for shape in ((0,), (0, 3), (3, 0)):
+                made = cast(np.zeros(shape, origin.dtype.numpy), row)
+                assert made.shape == shape and made.dtype == row.dtype.numpy, (origin.name, row.name)

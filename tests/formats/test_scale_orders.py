@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -70,7 +71,7 @@ def test_random_formats_against_brute_force(begin: int) -> None:
 @each_of("size", [(1, 1), (127, 129), (128, 128), (129, 4096), (300, 1000)])
 def test_scales_have_places_of_their_own(name: str, size: tuple[int, int]) -> None:
     M, K = size
-    form = formats.fp8((1, 32), rule="rceil", scales=name)
+    form = formats.fp8((1, 32), rule="amax" if name == "deepgemm_sm90" else "rceil", scales=name)
     places = form.scale_index(M, K)(np.arange(M)[:, None], np.arange(0, K, 32))
     assert len(np.unique(places)) == places.size
     layout = form.scale_layout(M, K, 3)
@@ -110,7 +111,7 @@ def test_orders_of_all_sizes() -> None:
     M, K = sympy.symbols("M K", positive=True, integer=True)
     form = formats.mxfp8()
 
-    def same(a: str, b: str, rows: object = M, columns: object = K) -> bool:
+    def same(a: str, b: str, rows: object = M, columns: object = K, form: Format = form) -> bool:
         one, other = (form.with_(scales=name).scale_layout(rows, columns) for name in (a, b))
         return cute.same_function(one, other)
 
@@ -118,8 +119,8 @@ def test_orders_of_all_sizes() -> None:
     assert not same("32_4_4", "linear")
     assert not same("32_4_4", "triton_blackwell")
     assert same("32_4_4", "triton_blackwell", 128 * M, 256 * K)
-    assert not same("mn_major", "deepgemm_sm90")
-    assert same("mn_major", "deepgemm_sm90", 4 * M, K)
+    assert not same("mn_major", "deepgemm_sm90", form=formats.fp8((1, 32)))
+    assert same("mn_major", "deepgemm_sm90", 4 * M, K, formats.fp8((1, 32)))
     assert cute.same_function(form.with_(scales="linear").scale_layout(M, K), formats.fp8((1, 32)).scale_layout(M, K))
     always_even = 2 * sympy.floor((M**2 + M) / 2)
     with pytest.raises(LayoutError, match="can't decide"):
@@ -129,7 +130,7 @@ def test_orders_of_all_sizes() -> None:
 def test_symbols_become_sizes() -> None:
     M, K = sympy.symbols("M K", positive=True, integer=True)
     for name in [*brute_force.ORDERS, "triton_hopper"]:
-        form = formats.fp8((1, 32), rule="rceil", scales=name)
+        form = formats.fp8((1, 32), rule="amax" if name == "deepgemm_sm90" else "rceil", scales=name)
         for m, k in ((1, 1), (100, 999), (256, 512)):
             made = form.scale_layout(M, K).subs({M: m, K: k})
             assert cute.same_function(made, form.scale_layout(m, k)), (name, m, k)
@@ -163,6 +164,31 @@ def test_names_and_parameters() -> None:
     with pytest.raises(InvalidValueError, match="granularity"):
         formats.fp8((1, 128), rule="rceil", scales="deepgemm_sm100(granularity=32)").scale_layout(8, 256)
     assert formats.fp8((1, 32), rule="rceil", scales="deepgemm_sm100(granularity=32)").scale_size(5, 100) == 32
+
+
+@pytest.mark.parametrize(
+    ("build", "scale", "wanted", "layout"),
+    [
+        (lambda: formats.mxfp8(scales="deepgemm_sm90"), "ue8m0", "float32", "deepgemm_sm90"),
+        (lambda: formats.nvfp4(scales="deepgemm_sm90"), "ue4m3", "float32", "deepgemm_sm90"),
+        (lambda: formats.fp8((1, 128), rule="ceil", scales="deepgemm_sm90"), "ue8m0", "float32", "deepgemm_sm90"),
+        (lambda: formats.mxfp4().with_(scales="deepgemm_sm90"), "ue8m0", "float32", "deepgemm_sm90"),
+        (lambda: formats.fp8((1, 128), scales="packed_ue8m0"), "float32", "ue8m0", "deepgemm_sm100"),
+    ],
+)
+def test_an_order_of_one_type_of_scales(build: Callable[[], Format], scale: str, wanted: str, layout: str) -> None:
+    with pytest.raises(InvalidValueError) as caught:
+        build()
+    error = caught.value
+    assert error.rule == "scale_type"
+    assert error.headline == f"scales of type {scale} don't fit the order {layout}; must be {wanted}"
+    assert str(error.facts["source"]).startswith("DeepGEMM, csrc/jit_kernels/impls/smxx_layout.hpp, get_mn_major_tma_")
+    assert error.hint is not None and formats.parse_format(error.hint).order.name == layout
+
+
+def test_powers_of_two_as_float32_in_an_order_of_float32() -> None:
+    form = formats.fp8((1, 128), rule="rceil", scales="deepgemm_sm90", scale_dtype="float32")
+    assert cute.copy(np.full((5, 256), 500, np.float32), form).scale_grid().tolist() == [[2.0, 2.0]] * 5
 
 
 def test_sizes_with_an_offset_are_decided() -> None:

@@ -13,7 +13,7 @@ import cute_py as cute
 from cute_py import formats
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, LayoutError
 from cute_py.formats import ScaledTensor
-from cute_py.formats.stored_weights import StoredWeight
+from cute_py.formats.stored_weights import CONVENTIONS, StoredWeight
 from cute_py.mesh import BlockCyclic, Partial, Replicate, SectionedShard, Shard, Zigzag, distribute
 from cute_py.mesh.reshard_plan import MeshSide, ReshardPlan, RowSpan
 from cute_py.mesh.scaled_files import check_scaled, placed_with_weights
@@ -260,12 +260,7 @@ def test_parts_keep_how_their_elements_are_divided() -> None:
 
 def weight(form: Any, name: str = "a.q.weight", **tensors: str) -> StoredWeight:
     held = tensors or {"data": f"{name}_packed", "scales": f"{name}_scale", "total": f"{name}_global_scale"}
-    fields = StoredWeight.__dataclass_fields__
-    values: dict[str, Any] = {"name": name, "tensors": held, "format": form}
-    for one in fields.values():
-        if one.name not in values:
-            values[one.name] = (64, 256) if one.name == "shape" else "compressed-tensors" if one.type == "str" else None
-    return StoredWeight(**values)
+    return StoredWeight(name, CONVENTIONS[0], form, (64, 256), held)
 
 
 def side(rules: Any, mesh: tuple[int, ...] = (2,)) -> MeshSide:

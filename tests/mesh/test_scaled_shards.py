@@ -9,7 +9,7 @@ import pytest
 
 import cute_py as cute
 from cute_py import formats
-from cute_py.errors import CuteError, InvalidValueError, LayoutError
+from cute_py.errors import InvalidValueError, LayoutError
 from cute_py.formats.stored_weights import stored_arrays
 from cute_py.mesh import BlockCyclic, Partial, Replicate, SectionedShard, Shard, Zigzag, distribute
 from cute_py.mesh.files import read_plan, reshard
@@ -162,14 +162,74 @@ def test_files_that_would_be_cut_inside_a_block_are_not_written(tmp_path: Path) 
     assert not list(tmp_path.glob("*out-*"))
 
 
-def test_the_placement_of_a_weight_does_not_cut_blocks_that_have_a_mode_of_bytes(tmp_path: Path) -> None:
-    tensors = {"e.down_proj_blocks": np.zeros((6, 8, 16), np.uint8), "e.down_proj_scales": np.ones((6, 8), np.uint8)}
-    save(tmp_path / "in-0.safetensors", tensors)
-    (tmp_path / "plan.toml").write_text(
-        '[source]\nmesh = [1]\nfiles = "in-{device}.safetensors"\n'
-        '[destination]\nmesh = [2]\nfiles = "out-{device}.safetensors"\n'
-        '[placements]\n"*down_proj" = "row-parallel"\n'
-    )
-    with pytest.raises(CuteError, match=r"no placement matches 'e\.down_proj_blocks'"):
-        reshard(read_plan(tmp_path / "plan.toml"))
+GROUPED_PLAN = """
+[source]
+mesh = [{a}]
+files = "in-{{device}}.safetensors"
+[destination]
+mesh = [{b}]
+files = "out-{{device}}.safetensors"
+[placements]
+{rules}
+"""
+
+
+def experts(separator: str = "_") -> dict[str, np.ndarray]:
+    """MXFP4 experts of GPT-OSS: (E, N, K/32, 16) bytes and (E, N, K/32) scales."""
+    dice = np.random.default_rng(1)
+    sizes = {f"e.down_proj{separator}blocks": (4, 6, 8, 16), f"e.down_proj{separator}scales": (4, 6, 8)}
+    return {name: dice.integers(0, 255, shape, np.uint8) for name, shape in sizes.items()}
+
+
+def resharded(folder: Path, ranks: tuple[int, int], dim: int | None, rules: str, separator: str = "_") -> None:
+    whole = experts(separator)
+    for device in range(ranks[0]):
+        held = {n: a if dim is None else np.split(a, ranks[0], dim)[device] for n, a in whole.items()}
+        save(folder / f"in-{device}.safetensors", {n: np.ascontiguousarray(a) for n, a in held.items()})
+    (folder / "plan.toml").write_text(GROUPED_PLAN.format(a=ranks[0], b=ranks[1], rules=rules))
+    reshard(read_plan(folder / "plan.toml"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "dim"),
+    [("Shard(0)", 0), ("column-parallel", 0), ("Shard(1)", 1), ("Shard(2)", 2), ("row-parallel", 2)],
+)
+@pytest.mark.parametrize("ranks", [(1, 2), (2, 1)])
+@pytest.mark.parametrize("separator", ["_", "."])
+@pytest.mark.parametrize("pattern", ["*down_proj", "*down_proj*"])
+def test_experts_of_blocks_and_scales_are_resharded_together(
+    tmp_path: Path, rule: str, dim: int, ranks: tuple[int, int], separator: str, pattern: str
+) -> None:
+    pytest.importorskip("safetensors")
+    resharded(tmp_path, ranks, dim, f'"{pattern}" = "{rule}"', separator)
+    for device in range(ranks[1]):
+        tensors = load(tmp_path / f"out-{device}.safetensors")
+        for name, array in experts(separator).items():
+            part = np.split(array, ranks[1], dim)[device]
+            assert tensors[name].shape == part.shape and tensors[name].tobytes() == part.tobytes()
+
+
+def test_experts_are_divided_along_k_only_between_blocks(tmp_path: Path) -> None:
+    pytest.importorskip("safetensors")
+    resharded(tmp_path, (1, 3), None, '"*down_proj" = "Shard(2)"')  # 8 blocks: 3, 3 and 2
+    shapes = [load(tmp_path / f"out-{device}.safetensors")["e.down_proj_blocks"].shape for device in range(3)]
+    assert shapes == [(4, 6, 3, 16), (4, 6, 3, 16), (4, 6, 2, 16)]
+
+
+@pytest.mark.parametrize(
+    ("rules", "text"),
+    [
+        (
+            '"*_blocks" = "row-parallel"\n"*_scales" = "replicate"',
+            r"'e\.down_proj': device 0 holds 8 of the 16 bytes of a block; must be whole blocks",
+        ),
+        (
+            '"*_blocks" = "Shard(1)"\n"*_scales" = "Shard(0)"',
+            r"'e\.down_proj': device 0 holds other blocks than scales; both must be divided in the same way",
+        ),
+    ],
+)
+def test_experts_that_would_lose_their_scales_are_not_written(tmp_path: Path, rules: str, text: str) -> None:
+    with pytest.raises(LayoutError, match=text):
+        resharded(tmp_path, (1, 2), None, rules)
     assert not list(tmp_path.glob("*out-*"))

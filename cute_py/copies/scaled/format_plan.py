@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cute_py.argument_checks import expect_integer
-from cute_py.copies.scaled.operands import expect_device_format, matrix
+from cute_py.copies.scaled.operands import expect_device_format, expect_same_lines, matrix
 from cute_py.copies.scaled.plan import MatrixSide, RowIndex, ScaledLaunch, kind_of, plan_scaled, refused
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
@@ -52,7 +52,8 @@ def plan_formats(
     outputs: Sequence[Any] = destination if isinstance(destination, tuple) else (destination,)
     if cast_to is not None and any(isinstance(one, Format) for one in (source, *outputs)):
         raise InvalidValueError("cast_to applies to two layouts; a format defines its own element type")
-    raw = cast_to is None and not any(isinstance(one, Format) for one in (source, *outputs))
+    kept = cast_to is None or as_dtype(cast_to) == kind
+    raw = kept and not any(isinstance(one, Format) for one in (source, *outputs))
     if isinstance(source, Format):
         if len(outputs) != 1 or isinstance(outputs[0], Format):
             raise InvalidTypeError(f"a Format can be copied into one Layout only, got {given(destination)}")
@@ -77,7 +78,13 @@ def plan_formats(
                 sides.append(layout_side(one, other, "raw" if raw else kind_of(other), "destination")[0])
                 layouts = source, one
     index = RowIndex(rows is not None, into_rows is not None)
-    counted = (shape[0], first.along) if raw else shape
+    if first.by_columns and (index.rows or index.into):
+        raise refused("rows of a source stored by columns", "a source whose rows are contiguous")
+    counted = shape
+    if raw:
+        for side in sides:
+            expect_same_lines(first, side)
+        counted = (first.along, first.lines) if first.by_columns else (shape[0], first.along)
     launch = plan_scaled(first, sides, counted, index)
     per = ROW_ELEMENTS if launch.name == "rows" and not isinstance(source, Format) else PIECE
     return launch, layouts[0], layouts[1], (per * KIND_BITS[first.kind] // 8, per * KIND_BITS[sides[0].kind] // 8)

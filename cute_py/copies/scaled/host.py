@@ -14,8 +14,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
 from cute_py.argument_checks import expect, expect_integer_array
@@ -31,10 +32,12 @@ from cute_py.formats.scaled_tensor import (
     dequantized,
     expect_numbers,
     moved_data,
+    pads_data,
     quantized,
     scale_places,
     scatter_scales,
     stored_scales,
+    stored_shape,
 )
 from cute_py.layout.analysis import overlaps
 from cute_py.layout.composed import ComposedLayout
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
 else:
     from cute_py.optional_packages import numpy as np
 
+IndexOfRows: TypeAlias = "NDArray[np.integer[Any]] | Sequence[int]"
 ScaledOperand: TypeAlias = "ScaledTensor | Format | NDArray[Any] | tuple[Format, ...]"
 
 SAME_BYTES: Final = (
@@ -179,13 +183,17 @@ def _expect_options(backend: str, options: ScaledOptions) -> None:
         )
     expect(options["requantize"], bool, "requantize")
     expect(options["cast"], bool, "cast")
-    fill = options["fill"]
-    if fill is not None and not isinstance(fill, (int, float, np.integer, np.floating)):
-        raise InvalidTypeError(f"fill must be a number, got {given(fill)}")
+    expect_fill(options["fill"])
     if options["rows"] is not None and options["pages"] is not None:
         raise InvalidValueError(
             "rows and pages can't be combined, because a table of pages is already an index of rows"
         )
+
+
+def expect_fill(fill: float | None) -> None:
+    """Refuse a `fill` that is neither None nor a number."""
+    if isinstance(fill, (bool, np.bool_)) or not isinstance(fill, (int, float, np.integer, np.floating, NoneType)):
+        raise InvalidTypeError(f"fill must be a number, got {given(fill)}")
 
 
 def _has_layout(thing: ScaledOperand | Operand) -> bool:
@@ -275,7 +283,7 @@ def _refuse_aliases(source: Any, destination: Any) -> None:
             )
 
 
-def index_of_rows(index: Any, count: int, name: str, masked: bool = True) -> NDArray[np.int64]:
+def index_of_rows(index: IndexOfRows, count: int, name: str, masked: bool = True) -> NDArray[np.int64]:
     """Check an index of rows: each entry is -1 (a masked row) or a number below `count`.
 
     Raises:
@@ -289,6 +297,14 @@ def index_of_rows(index: Any, count: int, name: str, masked: bool = True) -> NDA
         raise InvalidValueError.of_value(
             f"{name}[{first}]", int(found.reshape(-1)[first]), f"be {low} to {count - 1}", "", {"rows": count}
         ).of_rule("row_index")
+    return found
+
+
+def list_of_rows(index: IndexOfRows, count: int, name: str) -> NDArray[np.int64]:
+    """Check an index that lists rows in one mode; see `index_of_rows`."""
+    found = index_of_rows(index, count, name)
+    if found.ndim != 1:
+        raise InvalidValueError(f"{name} has {found.ndim} modes; must have 1, a list of rows")
     return found
 
 
@@ -306,10 +322,7 @@ def _gathered(source: Any, rows: Any, pages: Any, fill: float | None) -> Any:
         table = index_of_rows(pages, len(source), "pages")
         taken = _taken(source, table.reshape(-1), fill).reshape(*table.shape, *source.shape[1:])
         return taken.reshape(*table.shape[:-1], table.shape[-1] * source.shape[1], *source.shape[2:])
-    index = index_of_rows(rows, len(source), "rows")
-    if index.ndim != 1:
-        raise InvalidValueError(f"rows has {index.ndim} modes; must have 1, a list of rows")
-    return _taken(source, index, fill)
+    return _taken(source, list_of_rows(rows, len(source), "rows"), fill)
 
 
 def _taken(source: NDArray[Any], index: NDArray[np.int64], fill: float | None) -> NDArray[Any]:
@@ -348,11 +361,13 @@ def fill_value(fill: float | None, dtype: np.dtype[np.generic]) -> NDArray[np.ge
 
 
 def _expect_rows(form: Format, shape: tuple[int, ...], what: str) -> None:
-    if form.block[0] != 1 or form.transposed or len(shape) != 2:
+    rows = "all" if form.block[0] is None else form.block[0]
+    wrong = f"of {len(shape)} modes" if len(shape) != 2 else "that is transposed" if form.transposed else ""
+    if wrong or rows != 1:
         raise InvalidValueError(
-            f"{what} can't index a ScaledTensor with blocks of {form.block[0]} rows; must be (M, K) with one row "
+            f"{what} can't index a ScaledTensor {wrong or f'with blocks of {rows} rows'}; must be (M, K) with one row "
             "per block, not transposed",
-            {"format": form},
+            {"shape": shape, "format": form},
         )
 
 
@@ -369,14 +384,17 @@ def _gathered_scaled(source: ScaledTensor, rows: Any, pages: Any, fill: float | 
         raise InvalidValueError(
             f"the order of the scales, {form.order}, has no rows of a fixed size; must be an order for any size"
         )
-    index = index_of_rows(rows, source.shape[0], "rows")
+    index = list_of_rows(rows, source.shape[0], "rows")
+    if not len(index):
+        raise InvalidValueError("rows has no entries; must have at least 1, because a ScaledTensor has at least 1 row")
     shape = (len(index), source.shape[1])
-    data = _taken(source.data[: source.shape[0]].view(np.uint8), index, 0).view(source.data.dtype)
+    data = np.zeros(stored_shape(form, shape), source.data.dtype)
+    data.view(np.uint8)[: len(index)] = _taken(source.data[: source.shape[0]].view(np.uint8), index, 0)
     grid = _taken(codes(stored_scales(source.scales, form))[scale_places(form, source.shape)], index, 0)
     if fill and (index < 0).any():
         row = np.full((1, shape[1]), fill, np.float32)
         filled = quantized(row, form.with_(scales="linear"), total=source.tensor_scale)
-        data.view(np.uint8)[index < 0] = filled.data.view(np.uint8)[0]
+        data.view(np.uint8)[: len(index)][index < 0] = filled.data.view(np.uint8)[0]
         grid[index < 0] = codes(stored_scales(filled.scales, filled.format))
     return ScaledTensor(data, scatter_scales(grid, form, shape), form, source.tensor_scale, shape)
 
@@ -389,13 +407,15 @@ def fill_byte(fill: float | None, form: Format) -> int:
 
 
 def _to_format(source: Any, form: Format, fill: float | None, requantize: bool, total: Any = None) -> ScaledTensor:
-    """The source in a format; total: the tensor scale of the destination memory."""
+    """The source in a format, with zeros in the padding of the data; total: the tensor scale of the destination
+    memory."""
     if not isinstance(source, ScaledTensor):
         return quantized(expect_numbers(source, "source"), form, fill_byte(fill, form), total)
     if _same_elements_and_scales(source.format, form):
         grid = codes(stored_scales(source.scales, source.format))[scale_places(source.format, source.shape)]
         scales = scatter_scales(grid, form, source.shape, fill_byte(fill, form))
-        data = source.data.copy() if same_bytes(source.format, form) else moved_data(source, form)
+        whole = same_bytes(source.format, form) and not pads_data(form, source.shape)
+        data = source.data.copy() if whole else moved_data(source, form)
         return ScaledTensor(data, scales, form, source.tensor_scale, source.shape)
     if not requantize:
         raise InvalidValueError(
@@ -469,7 +489,7 @@ def _scattered_into(source: Any, destination: ScaledTensor, into_rows: Any, requ
     form = destination.format
     _expect_rows(form, destination.shape, "into_rows")
     made = _to_format(source, form.with_(scales="linear"), None, requantize, destination.tensor_scale)
-    index = index_of_rows(into_rows, destination.shape[0], "into_rows")
+    index = list_of_rows(into_rows, destination.shape[0], "into_rows")
     if made.shape != (len(index), destination.shape[1]):
         raise InvalidValueError(
             f"the source has the shape {made.shape}; must be {(len(index), destination.shape[1])} for this index"
@@ -529,9 +549,9 @@ def _into_array(
             )
         written: Any = ...
     else:
-        index = index_of_rows(into_rows, len(destination), "into_rows")
-        if index.ndim != 1 or values.shape != (len(index), *destination.shape[1:]):
-            wanted = index.size, *destination.shape[1:]
+        index = list_of_rows(into_rows, len(destination), "into_rows")
+        wanted = len(index), *destination.shape[1:]
+        if values.shape != wanted:
             raise InvalidValueError(f"the source has the shape {values.shape}; must be {wanted} for this index")
         expect_once(index)
         values, written = values[index >= 0], index[index >= 0]

@@ -17,7 +17,7 @@ import numpy as np
 
 from cute_py.argument_checks import expect
 from cute_py.copies.operands import view_of_memory
-from cute_py.copies.scaled.host import expect_once, fill_byte, fill_value, index_of_rows
+from cute_py.copies.scaled.host import expect_fill, expect_once, fill_byte, fill_value, index_of_rows
 from cute_py.copies.scaled.plan import MatrixSide, RowIndex, ScaledLaunch, kind_of, plan_scaled, refused
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
@@ -128,6 +128,12 @@ def matrix(view: ArrayView, role: str, kind: str, raw: int = 1) -> MatrixSide:
         step = along
     alignment = _alignment(view.address)
     return MatrixSide(kind, lines, along * raw, step * element, by_columns, alignment)
+
+
+def expect_same_lines(source: MatrixSide, destination: MatrixSide) -> None:
+    """Refuse matrices of bytes that are not both stored by rows or both by columns."""
+    if source.by_columns != destination.by_columns:
+        raise refused("a transposed cast of a type to itself", "a copy without cast=True, which keeps all bytes")
 
 
 def _rows_of_bytes(view: ArrayView, role: str) -> MatrixSide:
@@ -250,8 +256,7 @@ def scaled_work(
         raise InvalidTypeError("a Format has no memory", hint="ScaledTensor(data, scales, format, shape=(M, K))")
     for name, flag in (("cast", cast), ("requantize", requantize)):
         expect(flag, bool, name)
-    if fill is not None and not isinstance(fill, (int, float, np.integer, np.floating)):
-        raise InvalidTypeError(f"fill must be a number, got {given(fill)}")
+    expect_fill(fill)
     if requantize:
         raise refused("requantize=True", "two copies: dequantise, then quantise")
     if rows is not None and pages is not None:
@@ -350,7 +355,12 @@ def _array_work(
             raise InvalidValueError(
                 f"the source has the shape {a.shape} and the destination {b.shape}; they must be equal"
             )
-        first, second = matrix(a, "source", kind_of(a.dtype)), matrix(b, "destination", kind_of(b.dtype))
+        # A cast to the same type keeps all bytes, also of infinity and of NaN, which a cast changes.
+        kinds = ("raw", "raw") if same else (kind_of(a.dtype), kind_of(b.dtype))
+        raw = a.element_bytes if same else 1
+        first, second = matrix(a, "source", kinds[0], raw), matrix(b, "destination", kinds[1], raw)
+        if same:
+            expect_same_lines(first, second)
         shape = (first.along, first.lines) if first.by_columns else (first.lines, first.along)
         launch = plan_scaled(first, [second], shape)
         _refuse_overlaps([a], [b])

@@ -390,6 +390,8 @@ def _launch(
     digits: Digits | None = None,
 ) -> ScaledLaunch:  # fmt: skip
     down, across = grid
+    if not down * across:
+        raise InvalidValueError("the copy has no elements", {"rows": shape[0]})
     if down * across >= 1 << 31 or max(shape) >= 1 << 31:
         raise refused(f"a copy of {down * across} blocks", "at most 2^31 blocks; split the copy")
     masked, digits = index.masked if index else 0, digits or Digits()

@@ -80,7 +80,8 @@ __device__ __forceinline__ u32 element(const u8* at) {
   else if constexpr (bits_of(SOURCE) == 16) return *(const u16*)at;
   else return *at;
 }
-// Load the elements of a vector that extends past the last column; this is a call, and w is a copy of the words.
+// Load the elements of a vector that extends past the last column; this is a call, and w is a copy of the words. The
+// last byte of an odd number of e2m1 elements has padding, which becomes 0: a copy that keeps elements stores the byte.
 template <u32 WORDS> __device__ __noinline__ void load_end(u32* w, const u8* at, u32 k, u32 limit, u32 pattern) {
   constexpr u32 BITS = bits_of(SOURCE), UNIT = BITS < 8 ? 8 : BITS, PER = 32 / UNIT, EACH = UNIT / BITS;
 #pragma unroll 1
@@ -88,6 +89,7 @@ template <u32 WORDS> __device__ __noinline__ void load_end(u32* w, const u8* at,
 #pragma unroll 1
   for (u32 i = 0; i < WORDS * PER && k + i * EACH < limit; ++i)
     w[i / PER] |= element(at + i * (UNIT / 8)) << i % PER * UNIT % 32;
+  if (EACH == 2 && k < limit && (limit - k) % 2) w[(limit - k) / 8] &= ~(15u << (limit - k) % 8 * 4);
 }
 template <u32 WORDS> __device__ __noinline__ void store_end(u8* at, const u32* w, u32 left) {
 #pragma unroll 1
@@ -392,8 +394,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, CTAS) scaled_rows(const __
     for (u32 c = 0; c < COLUMNS; ++c) {
       const u32 k = first + c * (ACROSS * WARP_COLUMNS), item = r * COLUMNS + c;
       load_eights(held[item], source_at(p, from, k), k, limit, k < p.k ? pattern : 0);
-      if constexpr (ROWS && ENDS) {
-        if (pattern && k < p.k) clear_end(held[item], k, p.k);
+      // `load_end` clears the padding in the last byte of aligned rows.
+      constexpr bool CLEARS = KEEPS && SOURCE == E2M1 && !ALIGNED;
+      if constexpr ((ROWS || CLEARS) && ENDS) {
+        if ((pattern || CLEARS) && k < p.k) clear_end(held[item], k, p.k);
       }
       if constexpr (KEEPS ? !KEPT_WORDS : SCALED_SOURCE && In::BC != 1)
         stored[item] = is_read(k, limit) ? stored_scale(p, taken[r], k) : 0;
