@@ -196,7 +196,7 @@ def _order(weight: StoredWeight, scaled: ScaledTensor, original: Checkpoint | No
     places = scale_places(form, weight.shape)
     others = [one for one in fits if not np.array_equal(scale_places(form.with_(scales=one), weight.shape), places)]
     if name not in FITTING or others:
-        more = f"; {' and '.join(others)} {'has' if len(others) == 1 else 'have'} the same size" if others else ""
+        more = f"; the same size as {', '.join(others)}" if others else ""
         return _Order(f"{says}{more}", False, left=left)
     return _Order(f"{says}; no other common order has {count} scales", True, left=left)
 

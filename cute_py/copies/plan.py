@@ -23,7 +23,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from cute_py.argument_checks import expect, expect_integers
-from cute_py.copies.boxes import LaunchPlan, Tuning, plan_boxes
+from cute_py.copies.boxes import WORD, LaunchPlan, Tuning, plan_boxes
 from cute_py.copies.modes import (
     NIBBLE,
     NIBBLES,
@@ -48,7 +48,7 @@ from cute_py.copies.thread_kernels import (
 from cute_py.copies.tile import BlockTile, best_tile, candidate_tiles, copy_time
 from cute_py.copies.tile_shape import widths_of
 from cute_py.dtypes import DType, DTypeLike, as_dtype
-from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, counted, given
 from cute_py.formats.format import Format
 from cute_py.layout.arguments import LayoutLike
 from cute_py.layout.composed import ComposedLayout
@@ -154,6 +154,8 @@ class CopyPlan(PairedElements):
         """Describe each line of the plan, and the reason for each choice."""
         means = {
             "boxes": "The TMA engine moves the tiles by tensor maps; threads move no data.",
+            "turned": "The TMA engine loads and stores the tiles by tensor maps; in between, threads transpose them in "
+            "shared memory.",
             "tile": "A block reads a tile in the order of the source, and writes it from shared memory in the "
             "order of the destination.",
             "runs": "A thread moves one vector, and computes both addresses by division.",
@@ -169,7 +171,8 @@ class CopyPlan(PairedElements):
             "general": "The sizes have no common refinement: each side divides the index by its own sizes.",
             "scaled": "The kernel computes between the load and the store, or an index selects the rows.",
         }
-        return f"{self}\n\n{forms[self.form]} {means[self.kernel]}"
+        turned = self.kernel == "boxes" and self.refinement is not None and self.refinement.modes[0].source != 1
+        return f"{self}\n\n{forms[self.form]} {means['turned' if turned else self.kernel]}"
 
     def __str__(self) -> str:
         launches = "1 launch" if self.launches == 1 else f"{self.launches} launches"
@@ -195,10 +198,11 @@ class CopyPlan(PairedElements):
         if rest[0]:
             sides = [" ".join(f"{n}:{d}" for n, d in side) for side in rest]
             lines.append(f"  in between   source {sides[0]}, destination {sides[1]}: no common refinement")
-        lines += [
-            f"  vectors      {self.source_vector} bytes of the source, {self.destination_vector} of the destination",
-            f"  tile         {self.tile}",
-        ]
+        units = "box rows     " if self.kernel == "boxes" else "vectors      "
+        read = counted(self.source_vector, "byte")
+        lines.append(f"  {units}{read} of the source, {self.destination_vector} of the destination")
+        if self.kernel != "boxes":
+            lines.append(f"  tile         {self.tile}")
         if self.shared_layout is not None:
             lines.append(f"  shared       {self.shared_layout}, {self.wavefronts} wavefronts in all")
         lines += [
@@ -325,8 +329,9 @@ def _planned(pairing: Pairing, source_alignment: int, destination_alignment: int
         by_threads = by_threads and (run <= SHORT_RUN or run % LINE_BYTES > 0)
     boxes = None if by_threads or not has_tma else _boxes(refinement, element, alignment)
     if boxes is not None:
-        rows = [plan.maps[0].box_dim[0] * 8 if plan.maps else 16 for plan in boxes[:1]]
-        return made("boxes", len(boxes), (rows[0], rows[0]), boxes[0].why)
+        maps = boxes[0].maps
+        row = 16 if maps is None else maps[0].box_dim[0] * (WORD if first.source == 1 else element)
+        return made("boxes", len(boxes), (row, row), boxes[0].why)
     if refinement.form == "general":
         return made("runs", 1, (vector, vector), "the sizes of the two layouts have no common refinement")
     if run >= SHARED_RUN and vector >= max(SHARED_VECTOR, min(2 * element, WIDEST)):

@@ -566,11 +566,13 @@ def convention_row(convention: str, form: Format) -> Convention:
         if (row.element, row.scale) == (form.element, form.scale) and _fits(row, form):
             return row
     stores = ", ".join(f"{row.algorithm} ({row.element}, {row.scale})" for row in rows)
+    order = "linear, or 32_4_4 in torchao" if convention == "torchao" else "linear"
+    ordered = str(form.order) != "linear" and _fits_linear(rows, form)
     raise InvalidValueError(
+        f"{convention} does not store scales in the order {form.order}" if ordered else
         f"{convention} does not store {form}",
-        {"stores": stores, "order of scales": "linear, or 32_4_4 in torchao" if convention == "torchao" else "linear"},
-        "scales='linear' is the order of this convention" if str(form.order) != "linear" and _fits_linear(rows, form)
-        else None,
+        {"format": form, "stores": stores, "order of scales": order},
+        "scales='linear' is the order of this convention" if ordered else None,
     ).of_rule("weight-convention")  # fmt: skip
 
 

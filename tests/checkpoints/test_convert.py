@@ -247,7 +247,7 @@ def test_another_format_only_with_requantize(tmp_path: Path) -> None:
 REFUSED = [
     ({"to": "int8"}, "must be a format"),
     ({"to": "nvfp5"}, "unknown format 'nvfp5'"),
-    ({"to": "nvfp4", "convention": "modelopt"}, "modelopt does not store nvfp4()"),
+    ({"to": "nvfp4", "convention": "modelopt"}, "modelopt does not store scales in the order 32_4_4"),
     ({"to": "nvfp4", "convention": "gguf"}, "unknown convention"),
     ({"to": "fp8('column')", "device": "cuda"}, "must be a format with a fixed number of rows"),
     ({"to": "mxfp6(packing='dense')", "device": "cuda"}, "elements of e2m3, packed as dense"),

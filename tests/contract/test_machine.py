@@ -10,8 +10,8 @@ import pytest
 
 import cute_py as cute
 from cute_py import Int, Layout
+from cute_py.copies import machine_copy, thread_kernels
 from cute_py.copies import plan as plan_module
-from cute_py.copies import thread_kernels
 from cute_py.copies import tile as tile_module
 from cute_py.copies import tile_shape as tile_shape_module
 from cute_py.copies.boxes import Tuning
@@ -27,6 +27,9 @@ from cute_py.machine.cuda_source import compiler_available
 from cute_py.machine.launch import Arguments, Extended
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.emulator.emulator import Emulator
+from tests.copies.pairs import permuted
+from tests.copies.tile_cases import CASES as TILE_CASES
+from tests.copies.tile_cases import launches_in_form, small_tiles
 from tests.shares import one_in
 
 pytestmark = pytest.mark.skipif(not compiler_available(), reason="no compiler of CUDA C++ (nvcc, or nvidia-cuda-nvrtc)")
@@ -155,6 +158,28 @@ def test_rows_written_together(
     run = run_on_machine(source, target, schedule="lazy")
     plan_module._planned.cache_clear()
     assert (launch.kernel.facts["TOGETHER"], launch.kernel.facts["RUNS_PER_VECTOR"]) == (4, runs)
+    assert run is not None and run.ok, run and run.explain()
+    assert (target == source).all()
+
+
+@pytest.mark.parametrize(("shape", "axes", "element", "shifts", "form"), TILE_CASES)
+def test_every_form_of_the_kernel_of_tiles(
+    shape: tuple[int, ...],
+    axes: tuple[int, ...],
+    element: int,
+    shifts: tuple[int, int],
+    form: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small_tiles(monkeypatch)
+    launch = launches_in_form(permuted(shape, axes, element, shifts), form)[0]
+    monkeypatch.setattr(machine_copy, "thread_launches", lambda _: (launch,))
+    plan_module._planned.cache_clear()
+    size = int(np.prod(shape)) * element
+    source, target = (at_offset((1, size), size, shift).view(f"u{element}") for shift in shifts)
+    source, target = source.reshape(shape).transpose(axes), target.reshape([shape[i] for i in axes])
+    run = run_on_machine(source, target)
+    plan_module._planned.cache_clear()
     assert run is not None and run.ok, run and run.explain()
     assert (target == source).all()
 

@@ -84,6 +84,7 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
     values = TILE.unpack_from(content)
     p = dict(zip(names, values, strict=False))
     spread, pieces = (np.array(values[at : at + 16], np.int64) for at in (len(names), len(names) + 16))
+    together, group, (between, cut) = values[-8:-5], values[-5:-2], values[-2:]
     digits = [DIGIT.unpack_from(content, TILE.size + i * DIGIT.size) for i in range(p["rank"])]
     classes_at = TILE.size + MAX_DIGITS * DIGIT.size
     assert len(content) == classes_at + MAX_CLASSES * CLASS.size
@@ -131,8 +132,22 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
             assert (place == behind(row * p[f"{side}_pitch"])).all()
         return offset, place
 
+    def tile_of_block(block: int) -> int:
+        outer = divided(block, *together[1:])
+        inside = block - outer * together[0]
+        number = divided(inside, *group[1:])
+        member, first = inside - number * group[0], number * facts["GROUP"]
+        row = member // (width := min(cut - first, facts["GROUP"]))
+        return int(outer * together[0] + (first + member - row * width) * between + row)
+
+    pitch, skew = p["pitch"], facts["SKEW"]
+
+    def place_along(number: Any) -> Any:
+        return number * pitch + number // per * skew
+
     for block in range(launch.blocks):
-        rest, combination, a, b, first = block, 0, p["start"], p["first"], True
+        tile = tile_of_block(block) if facts["GROUPED"] else block
+        rest, combination, a, b, first = tile, 0, p["start"], p["first"], True
         for m, (size, magic, shift, bit, by, to) in enumerate(digits):
             quotient = divided(rest, magic, shift)
             digit, rest = rest - quotient * size, quotient
@@ -200,9 +215,30 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
         numbers = numbers.astype(np.int64)
 
         def along_row(number: Any, numbers: Any = numbers) -> Any:
+            """Places of single units of a row, as `RunsOfRow.place` has them."""
             run = number * spread[1] >> 32 if facts["LISTED"] else 0 * number
-            own = number - run * spread[0]
-            return (numbers[run] if facts["LISTED"] else 0) + own * p["pitch"] + own // per * facts["SKEW"]
+            return (numbers[run] if facts["LISTED"] else 0) + place_along(number - run * spread[0])
+
+        def vectors(number: Any, numbers: Any = numbers) -> Any:
+            """Places of whole vectors that begin at these units of a row, as `gather_run` and `RunsOfRow.vector` have
+            them."""
+            number, v, size = number[:, None], np.arange(per), spread[0]
+            run = number * spread[1] >> 32 if facts["LISTED"] else 0 * number
+            first = number - run * size
+            left, here = size - first, place_along(first)
+            own = np.where((skew > 0) & (v >= per - first % per), here + skew, here)
+            if not facts["LISTED"]:
+                found = own
+            elif facts["RUNS_PER_VECTOR"] > 3:
+                run = (number + v) * spread[1] >> 32
+                found = number * pitch + numbers[run] - run * size * pitch
+            elif facts["RUNS_PER_VECTOR"] == 3:
+                third = left + size
+                two = np.where(v < left, numbers[run] + first * pitch, numbers[run + 1] - left * pitch)
+                found = np.where(v < third, two, numbers[run + 2] - third * pitch)
+            else:
+                found = np.where(v < left, numbers[run] + own, numbers[run + 1] - left * pitch)
+            return found + v * pitch
 
         if facts["DESTINATION_SHIFT"]:
             start = p["destination"] + b + offsets
@@ -213,20 +249,16 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
             keep = (leading < own) & ((leading >= 0) | first)
             x, index, start = x[keep], index[keep], start[keep]
 
-            def at(which: Any, number: Any, x: Any = x, along_row: Any = along_row) -> Any:
-                return x[which, None] + along_row(number)
-
             whole = (index >= 0) & (index + per <= held)
-            number = index[whole, None] + np.arange(per)
-            destination.write(start[whole] + index[whole] * unit, taken(at(whole, number)))
+            destination.write(start[whole] + index[whole] * unit, taken(x[whole, None] + vectors(index[whole])))
             for i in np.flatnonzero(~whole):
                 for v in range(per):
                     if 0 <= index[i] + v < own:
-                        one = taken(at([i], np.array([[index[i] + v]])))
+                        one = taken(x[[i], None] + along_row(np.array([[index[i] + v]])))
                         destination.write([start[i] + (index[i] + v) * unit], one)
             continue
         if facts["RUNS_PER_VECTOR"]:
-            y = join(x[:, None], behind(along_row(along[:, None] * per + np.arange(per))))
+            y = join(x[:, None], behind(vectors(along * per)))
         elif facts["LISTED"]:
             y = join(x[:, None], numbers[along[:, None] * per + np.arange(per)])
         else:

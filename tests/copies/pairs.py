@@ -77,3 +77,15 @@ def random_pair(seed: int) -> Pair:
             sides[at] = ComposedLayout(Swizzle(*dice.choice(SWIZZLES)), Int(0), sides[at])
     shifts = tuple(dice.choice([0, 0, 0, element % 16, 2 * element % 16]) for _ in (0, 1))
     return Pair(sides[0], sides[1], element, count, (shifts[0], shifts[1]))
+
+
+def permuted(shape: tuple[int, ...], order: tuple[int, ...], element: int, shifts: tuple[int, int] = (0, 0)) -> Pair:
+    """A row-major array of `shape`, its modes in this order, into a row-major array."""
+
+    def rows(sizes: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(int(np.prod(sizes[i + 1 :])) for i in range(len(sizes)))
+
+    there = tuple(shape[i] for i in order)
+    strides = rows(shape)
+    source = Layout(there, tuple(strides[i] for i in order))
+    return Pair(source, Layout(there, rows(there)), element, int(np.prod(shape)), shifts)

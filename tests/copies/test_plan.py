@@ -10,7 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cute_py.copies.boxes import CROSSOVER, LaunchPlan, Tuning
+from cute_py.copies import boxes as boxes_module
+from cute_py.copies.boxes import BAND, BANDED_ROWS, CROSSOVER, LaunchPlan, Tuning
 from cute_py.copies.modes import CopyMode, refine
 from cute_py.copies.plan import box_launches
 from cute_py.dtypes import as_dtype
@@ -209,6 +210,29 @@ def test_turned_arrays_arrive(rows: int, columns: int, batches: int, width: int)
     assert [plan.form for plan in plans] == ["transposed"]
     line = 128 // width
     assert plans[0].kernel.facts["PAIRED"] == int(r % line == 0 and c % line == 0)
+
+
+def turned_rows(rows: int, columns: int, pitch: int) -> tuple[ArrayView, ArrayView]:
+    """A source of so many rows of 4-byte elements, `pitch` elements apart, and its transposed destination."""
+    source = view("uint32", (columns, rows), (1, pitch))
+    return source, view("uint32", (columns, rows), address=DESTINATION)
+
+
+@each_of(
+    ("rows", "pitch", "band"),
+    [(64 * BANDED_ROWS - 64, 132, 1), (64 * BANDED_ROWS - 60, 132, BAND), (64 * BANDED_ROWS - 60, 160, 1)],
+)
+def test_boxes_that_share_lines_run_together_if_they_are_far_apart(rows: int, pitch: int, band: int) -> None:
+    """Bounds: the number of tiles between neighbours, and a pitch that is a multiple of 128 bytes."""
+    (plan,) = planned(*turned_rows(rows, 132, pitch))
+    assert plan.kernel.facts["BAND"] == min(band, 3)
+
+
+def test_turned_arrays_in_bands_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A band of 8 tiles, and a last one of 3."""
+    monkeypatch.setattr(boxes_module, "BANDED_ROWS", 2)
+    (plan,) = check(*turned_rows(136, 644, 644))
+    assert (plan.kernel.facts["TILE_COLUMNS"], plan.kernel.facts["BAND"]) == (11, 8)
 
 
 @each_of("width", [1, 2, 4, 8])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from cute_py.copies import tile as tile_module
 from cute_py.copies import tile_shape as tile_shape_module
 from cute_py.copies.modes import refine
 from cute_py.copies.plan import CopyPlan, _limits, _planned, box_launches, thread_launches, with_other_tiles
+from cute_py.copies.thread_kernels import ThreadLaunch
 from cute_py.copies.tile import best_tile, copy_cost, least_cost, placings
 from cute_py.errors import MissingPackageError
 from cute_py.gpu.kernels.edges import copy_edges
@@ -35,7 +36,8 @@ from cute_py.gpu.kernels.runs import RUNS
 from cute_py.gpu.kernels.source import KernelSource
 from cute_py.gpu.nvrtc import compile_kernel
 from tests.copies.interpreter import Memory, divided, run
-from tests.copies.pairs import DTYPES, Pair, random_pair
+from tests.copies.pairs import DTYPES, Pair, permuted, random_pair
+from tests.copies.tile_cases import CASES, launches_in_form, small_tiles
 from tests.shares import one_in
 
 SOURCE, DESTINATION = 1 << 40, 1 << 44
@@ -81,6 +83,10 @@ def carried_out(pair: Pair) -> CopyPlan:
 
 def copy_as_planned(plan: CopyPlan, pair: Pair) -> None:
     """Let the interpreter copy a pair, and compare every byte."""
+    copy_by_launches(thread_launches(plan), pair)
+
+
+def copy_by_launches(launches: Iterable[ThreadLaunch], pair: Pair) -> None:
     first, second = pair.offsets()
     bytes_of = [(int(o.min()), int(o.max()) + pair.element) for o in (first, second)]
     content = np.random.default_rng(1).integers(0, 256, bytes_of[0][1] - bytes_of[0][0], dtype=np.uint8)
@@ -88,11 +94,11 @@ def copy_as_planned(plan: CopyPlan, pair: Pair) -> None:
     at = SOURCE + pair.shifts[0], DESTINATION + pair.shifts[1]
     source = Memory(at[0] + bytes_of[0][0], content)
     destination = Memory(at[1] + bytes_of[1][0], before.copy())
-    for launch in thread_launches(plan):
+    for launch in launches:
         run(launch, source, destination, at)
     inside = np.arange(pair.element)
     before[(second - bytes_of[1][0])[:, None] + inside] = content[(first - bytes_of[0][0])[:, None] + inside]
-    assert np.array_equal(destination.content, before), plan
+    assert np.array_equal(destination.content, before)
     assert destination.written.max(initial=0) <= 1
 
 
@@ -107,18 +113,6 @@ def test_random_pairs_arrive(begin: int) -> None:
 def test_random_pairs_arrive_in_vectors(begin: int) -> None:
     for seed in range(begin, begin + 20):
         carried_out(random_pair(seed))
-
-
-def permuted(shape: tuple[int, ...], order: tuple[int, ...], element: int, shifts: tuple[int, int] = (0, 0)) -> Pair:
-    """A row-major array of `shape`, its modes in this order, into a row-major array."""
-
-    def rows(sizes: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(int(np.prod(sizes[i + 1 :])) for i in range(len(sizes)))
-
-    there = tuple(shape[i] for i in order)
-    strides = rows(shape)
-    source = Layout(there, tuple(strides[i] for i in order))
-    return Pair(source, Layout(there, rows(there)), element, int(np.prod(shape)), shifts)
 
 
 @pytest.mark.parametrize(
@@ -184,6 +178,42 @@ def test_rows_written_together_arrive(shape: tuple[int, ...], order: tuple[int, 
     plan = carried_out(permuted(shape, order, element))
     facts = thread_launches(plan)[0].kernel.facts
     assert (facts["TOGETHER"], facts["RUNS_PER_VECTOR"]) == (4, runs)
+
+
+@pytest.mark.parametrize(("shape", "order", "element", "shifts", "form"), CASES)
+def test_every_form_of_the_kernel_arrives(
+    shape: tuple[int, ...],
+    order: tuple[int, ...],
+    element: int,
+    shifts: tuple[int, int],
+    form: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small_tiles(monkeypatch)
+    pair = permuted(shape, order, element, shifts)
+    found = launches_in_form(pair, form)
+    assert found
+    for launch in found:
+        copy_by_launches([launch], pair)
+
+
+@pytest.mark.parametrize(
+    ("shape", "order", "element", "runs"),
+    [
+        ((5, 400, 2), (1, 0, 2), 4, (8, 0)),  # each run is one unit of 8 bytes: a list has each unit
+        ((3, 40, 9, 2), (2, 1, 0, 3), 4, (8, 0)),
+        ((5, 400, 12), (1, 0, 2), 1, (4, 3)),
+        ((5, 400, 6), (1, 0, 2), 2, (4, 3)),
+    ],
+)
+@pytest.mark.usefixtures("pitched", "large", "by_threads")
+def test_runs_of_units_wider_than_an_element_arrive(
+    shape: tuple[int, ...], order: tuple[int, ...], element: int, runs: tuple[int, int]
+) -> None:
+    """Vectors of several runs that both sides share; runs: bytes of a unit, and units in a run of the table."""
+    tile = carried_out(permuted(shape, order, element)).threads_tile
+    assert tile is not None and tile.listed
+    assert (tile.unit, tile.run_size) == runs
 
 
 @pytest.mark.parametrize(
@@ -347,6 +377,15 @@ def test_one_kernel_serves_many_pairs(pairs: int) -> None:
 def test_shared_runs_of_whole_lines_are_boxes_from_a_length_on(run: int, kernel: str) -> None:
     """Of 4 bytes: up to 1 KiB threads move them, and longer ones that are no multiple of 128 bytes."""
     pair = permuted(((16 << 20) // (4 * 16 * run) + 1, 16, run), (1, 0, 2), 4)
+    assert cute.plan_copy(pair.source, pair.destination, DTYPES[4]).kernel == kernel
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "kernel"), [(2048, 1032, "boxes"), (2048, 1028, "tile"), (2052, 1032, "tile")]
+)
+def test_boxes_transpose_rows_of_whole_sectors(rows: int, columns: int, kernel: str) -> None:
+    """Of 4 bytes: rows of either side that are multiples of 16 but not of 32 bytes are moved by threads."""
+    pair = permuted((rows, columns), (1, 0), 4)
     assert cute.plan_copy(pair.source, pair.destination, DTYPES[4]).kernel == kernel
 
 

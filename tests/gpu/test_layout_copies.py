@@ -20,9 +20,8 @@ from cute_py.gpu.bindings import call, driver
 from cute_py.gpu.device import Device, DeviceBuffer
 from cute_py.layout.offsets import offsets as layout_offsets
 from cute_py.tensor.array_views import ArrayView
-from tests.copies.pairs import DTYPES, random_pair
+from tests.copies.pairs import DTYPES, permuted, random_pair
 from tests.copies.test_nibbles import memories
-from tests.copies.test_thread_kernels import permuted
 
 GUARD = 256
 PAIRS = 2000
