@@ -17,7 +17,7 @@ and up because CUTLASS finds the peer of a pair in this way (`Sm100MmaPeerBitMas
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -38,6 +38,20 @@ SOURCE: Final = "state spaces, alignment of memory accesses"
 Place: TypeAlias = tuple[Array, Array]
 """An array of bytes, and the (n,) offset in it of each thread's access."""
 Locate: TypeAlias = Callable[[Frame], Place]
+
+
+LOW_WORD: Final = 0xFFFFFFFF
+
+Whole = TypeVar("Whole", int, Array)
+
+
+def in_peer(inside: Whole, rank: Whole) -> Whole:
+    """Return the address in shared memory of the CTA of this rank that has the same offset as an address of any CTA.
+
+    >>> hex(in_peer(0x2000408, 1))
+    '0x1000408'
+    """
+    return (inside & (1 << RANK_SHIFT) - 1) | rank << RANK_SHIFT
 
 
 class Memory:
@@ -89,13 +103,19 @@ class Memory:
 def address_reader(site: Site, one: Address, space: str) -> Callable[[Frame], Array]:
     """Return a function of a frame that computes the addresses of an operand, int64 (n,), in the space that the
     instruction names.
+
+    The sum of a 32-bit register and a number is a 32-bit address: NVRTC moves numbers out of 32-bit sums that wrap.
     """
     added = one.added
     if one.base is not None:
         base = one.base
-        if added:
-            return lambda f: broadcast(base(f), f).astype(np.int64) + added
-        return lambda f: broadcast(base(f), f).astype(np.int64)
+
+        def displaced(f: Frame) -> Array:
+            start = broadcast(base(f), f)
+            found = start.astype(np.int64) + added
+            return found & LOW_WORD if start.dtype.itemsize == 4 else found
+
+        return displaced if added else lambda f: broadcast(base(f), f).astype(np.int64)
     symbol = one.symbol
     if one.space == "shared":
         offsets = site.code.shared_offsets

@@ -17,6 +17,7 @@ from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, count
 from cute_py.machine.code import Code, find_kernel
 from cute_py.machine.cuda_source import ptx_of_file, ptx_of_text
 from cute_py.machine.faults import Fault, finding
+from cute_py.machine.judgement.causes import with_cause_first
 from cute_py.machine.judgement.judge import judges
 from cute_py.machine.judgement.observer import Observer, together
 from cute_py.machine.judgement.story import story
@@ -33,7 +34,7 @@ from cute_py.machine.tensor_memory.umma_operands import UmmaOperands, operands_o
 from cute_py.machine.tensor_memory.writers import NOTHING, TensorContents
 from cute_py.machine.threads import LANES, Array
 from cute_py.notation.source_lines import source_file
-from cute_py.ptx.flow import lines_text
+from cute_py.ptx.flow import MAX_BLOCK, lines_text
 from cute_py.ptx.source import Module, read_module
 from cute_py.targets import BLOCK_SHARED_BYTES, MAX_CLUSTER, MULTIPROCESSORS, SM_SHARED_BYTES, SM_THREADS, architecture
 
@@ -49,7 +50,6 @@ TRIED_WARNINGS: Final = 1 << 14
 SLACK: Final = 1 << 16
 """Instructions that a changed kernel may execute in addition to twice the number of the original kernel."""
 
-MAX_BLOCK: Final = 1024
 SM_CTAS: Final = 32
 WORKSPACE_BYTES: Final = 8
 """The workspace of a cooperative launch: its size, and the word of `grid.sync()`."""
@@ -441,22 +441,9 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
     not_run = tuple([str(mode) for mode in modes[1:]]) if first.failed and first.asynchronous else ()
     left += [f"the schedule {mode}, because an error ended the run before it" for mode in not_run]
     return replace(
-        result, diagnostics=tuple(_with_cause_first(diagnostics)), schedules=tuple(ran), not_run=not_run,
+        result, diagnostics=tuple(with_cause_first(diagnostics)), schedules=tuple(ran), not_run=not_run,
         assumed=arguments.assumed(code), _unjudged=tuple(unjudged), _left=tuple(left),
     )  # fmt: skip
-
-
-_AFTER_A_WRONG_PARITY: Final = (
-    "too many arrivals", "read before it arrives", "race in shared memory", "overwritten while in use", "hang",
-)  # fmt: skip
-"""Rules that a wait for a wrong phase breaks later."""
-
-
-def _with_cause_first(found: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Put waits for wrong phases first, and make them errors, if the run has errors that follow from them."""
-    follows = any(one.severity == "error" and one.rule in _AFTER_A_WRONG_PARITY for one in found)
-    causes = [replace(one, severity="error") for one in found if one.rule == "parity"] if follows else []
-    return [*causes, *(one for one in found if not (causes and one.rule == "parity"))]
 
 
 def _worth_trying(found: Sequence[Diagnostic], steps: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import bisect
 import collections
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
@@ -29,6 +30,8 @@ EDITS: Final = "edits"
 ISA: Final = "PTX ISA 9.0, "
 _MEASURED_MODES: Final = ("tile", "im2col")
 """Modes whose loads deliver the `transaction_bytes` of their map."""
+MAX_BLOCK: Final = 1024
+"""Maximum number of threads of a CTA."""
 _MOST_LINES: Final = 8
 """Maximum number of line numbers in a note."""
 
@@ -155,17 +158,12 @@ class Tally:
 class Flow:
     """One function: its judged instructions, the paths between them, and the counts of the rules.
 
-    symbols: the state space of each symbol. alignments: the alignment in bytes that each symbol's declaration gives.
-    sizes: the bytes of each symbol, if the text determines them. maps: the tensor map that is passed to each parameter,
-    by the parameter's index. target: the architecture. waits: whether an instruction of the function waits on an
-    mbarrier.
+    maps: the tensor map that is passed to each parameter, by the parameter's index. target: the architecture, or '' if
+    it is unknown. waits: whether an instruction of the function waits on an mbarrier.
     """
 
     function: Function
     values: Values
-    symbols: Mapping[str, str]
-    alignments: Mapping[str, int]
-    sizes: Mapping[str, int]
     maps: Mapping[int, TensorMap]
     target: str
     version: Version
@@ -272,6 +270,17 @@ class Flow:
         )
 
 
+def dimensions(function: Function, directive: str) -> tuple[int, ...] | None:
+    """Return the numbers that a directive of a kernel gives, such as `.reqntid`; None without this directive."""
+    parts = function.directives.replace(",", " ").split()
+    if directive not in parts:
+        return None
+    rest = parts[parts.index(directive) + 1 :]
+    return tuple(
+        [int(part) for part in itertools.takewhile(lambda one: one.isascii() and one.isdigit() and len(one) < 10, rest)]
+    )
+
+
 def opposite(predicate: str) -> str:
     """Return the predicate that holds exactly if another one does not; '' for no predicate.
 
@@ -290,4 +299,4 @@ def barrier_count(ones: Iterable[Known]) -> int:
 def shared_roots(flow: Flow, value: Value | None) -> frozenset[str]:
     """Return the symbols in shared memory that an address is computed from."""
     names = frozenset() if value is None else flow.values.symbols(value)
-    return frozenset(name for name in names if flow.symbols.get(name) == "shared")
+    return frozenset(name for name in names if flow.function.symbols.get(name) == "shared")

@@ -9,18 +9,27 @@ the tensor map and `%2` the barrier, followed by the coordinates, the im2col off
 In a store or reduction, `%0` is the tensor map and `%1` the source, followed by the coordinates and the policy.
 Constraint letters are `l` for 64-bit pointers and policies, `r` for coordinates and shared-memory addresses, and `h`
 for 16-bit masks and offsets.
+
+A template that is read does not state the types of its operands. Each operand gets the width that the instructions of
+the table accept. An operand that can only be a number (constraint "n") keeps its name, and its instructions are not
+judged.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from cute_py.argument_checks import expect, expect_integer, record
-from cute_py.errors import EmissionError, counted, shortened
+from cute_py.errors import EmissionError, ParseError, UnknownFactError, counted, shortened
 from cute_py.ptx.catalog import form as find_form
 from cute_py.ptx.check import examine
 from cute_py.ptx.instruction import coordinate_count, offset_count
+from cute_py.ptx.program import Function, Program, parse_program
 from cute_py.ptx.render import Modifier, ptx
+from cute_py.targets import NEWEST_VERSION, version_text
 
 __all__ = ["InlineAsm", "ch_opnum", "inline_asm", "mcast_opnum"]
 
@@ -121,3 +130,96 @@ def inline_asm(form: str, **modifiers: Modifier) -> InlineAsm:
     written += numbers[first + rank + offsets :]
     operands = (AsmOperand(n, _LETTERS[name.rstrip("01234")], name) for n, name in enumerate(names))
     return InlineAsm(f"{plain.split(' ', 1)[0]} {', '.join(written)};", tuple(operands))
+
+
+# ---- reading a template ----------------------------------------------------------------------------------------------
+
+FUNCTION: Final = "template"
+"""Name of the function that contains a template."""
+_MODULE: Final = re.compile(r"^[^\S\n]*\.(?:version|target|visible|weak|extern|entry|func)\b", re.MULTILINE)
+_OPERAND: Final = re.compile(r"(?<![\w$%])%(\d{1,3})(?!\w)")
+_WIDTHS: Final = {"r": "%r_op_", "rd": "%rd_op_", "rs": "%rs_op_", "p": "%p_op_"}
+_NAMED: Final = re.compile(r"%(?:r|rd|rs|p)_op_(\d+)")
+_NUMBERS: Final = ("0", "1", "16", "32")
+
+
+@record
+class Template:
+    """A template as PTX: its text with typed operands, and the parsed function."""
+
+    text: str
+    program: Program
+
+
+def has_unknown_number(text: str) -> bool:
+    """Whether an instruction has an operand of a template that can only be a number.
+
+    >>> has_unknown_number("cp.async.bulk.wait_group %0;"), has_unknown_number("mov.u32 %r0, 1;")
+    (True, False)
+    """
+    return _OPERAND.search(text) is not None
+
+
+def as_written(text: str) -> str:
+    """Return a text with the operands of its template as they were written.
+
+    >>> as_written("mbarrier.init.shared::cta.b64 [%r_op_0], %r_op_1;")
+    'mbarrier.init.shared::cta.b64 [%0], %1;'
+    """
+    return _NAMED.sub(r"%\1", text)
+
+
+def read_template(text: str, judged: tuple[str, ...], target: str) -> Template | None:
+    """Read a template; None if the text is a module, is not PTX, or has no instruction with one of these prefixes.
+
+    `%%` stands for the % of a register, and `%=` for a number, as in CUDA C++. Line numbers are those of the text.
+
+    >>> made = read_template("mbarrier.init.shared::cta.b64 [%0], %1;", ("mbarrier",), "sm_90a")
+    >>> [one.text for one in made.program.functions[0].statements()]
+    ['mbarrier.init.shared::cta.b64 [%r_op_0], %r_op_1;']
+    """
+    if not isinstance(text, str) or _MODULE.search(text):
+        return None
+    plain = text.replace("%=", "_0")
+    plain = plain.replace("%%", "%") if _OPERAND.search(text) else plain
+    plain = f".func {FUNCTION}() {{ {plain}\n}}\n.version {version_text(NEWEST_VERSION)}\n.target {target}\n"
+    try:
+        [function] = parse_program(plain).functions
+    except (ParseError, ValueError):
+        return None
+    found = [one for one in function.statements() if one.opcode.startswith(judged)]
+    if not found:
+        return None
+    typed = _typed(plain, function, judged)
+    return Template(typed, parse_program(typed))
+
+
+def _typed(text: str, function: Function, judged: tuple[str, ...]) -> str:
+    """Give each operand the first width that the judged instructions accept."""
+    uses: dict[str, list[str]] = {}
+    for one in function.statements():
+        for name in dict.fromkeys(_OPERAND.findall(one.text)):
+            uses.setdefault(name, []).extend([one.text] if one.opcode.startswith(judged) else [])
+    made = {name: f"{_WIDTHS['r']}{name}" for name in uses}
+    for name, texts in uses.items():
+        widths = [f"{prefix}{name}" for prefix in _WIDTHS.values()]
+        costs = [_errors(texts, {**made, name: one}) for one in widths]
+        made[name] = widths[costs.index(min(costs))]
+        if min(costs) > min(_errors(texts, {**made, name: number}) for number in _NUMBERS):
+            made[name] = f"%{name}"
+    return _filled(text, made)
+
+
+def _filled(text: str, made: dict[str, str]) -> str:
+    return _OPERAND.sub(lambda found: made.get(found[1], found[0]), text)
+
+
+def _errors(texts: Iterable[str], made: dict[str, str]) -> int:
+    """Count the errors of instructions with these operands."""
+    count = 0
+    for text in texts:
+        try:
+            count += len(examine(_filled(text, made)).errors)
+        except (ParseError, UnknownFactError):
+            count += 1
+    return count

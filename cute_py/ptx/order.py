@@ -10,7 +10,10 @@ The rules about several instructions apply to every path through the blocks of o
 - a bulk store is committed to a group, and a later wait covers this group before the kernel ends;
 - a kernel with loads that complete on a barrier has an instruction that waits on a barrier;
 - a barrier where a multicast load of another CTA completes is initialised for the whole cluster;
-- a tensor map that the kernel changes is released, and is acquired before its use.
+- a tensor map that the kernel changes is released, and is acquired before its use;
+- a tcgen05.wait::ld precedes the uses of the registers of a tcgen05.ld; the scope lists the other uses;
+- all threads of a CTA reach a barrier without a count, and all threads of a warp an aligned barrier, if the conditions
+  around it are known for each thread.
 
 Properties that depend on other threads, other kernels or the contents of tensor maps are not judged. The scope of the
 report counts judged properties, and lists properties that were not judged, with the reason and the lines.
@@ -20,11 +23,11 @@ from __future__ import annotations
 
 import collections
 import itertools
-import operator
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.diagnostics import Diagnostic, Scope
@@ -34,25 +37,25 @@ from cute_py.ptx.check import ParsedInstruction, examine
 from cute_py.ptx.flow import (
     EDITS,
     LOADS,
-    PEER,
-    STORES,
     Flow,
     Known,
-    Place,
     Tally,
     barrier_count,
+    dimensions,
     operand_names,
-    opposite,
     shared_roots,
 )
+from cute_py.ptx.inline_asm import as_written, has_unknown_number, read_template
 from cute_py.ptx.module import assembles
 from cute_py.ptx.phases import check_expected_bytes, check_first_waits
 from cute_py.ptx.program import Function, Statement, parse_program
+from cute_py.ptx.rules.cta_barriers import check_cta_barriers, is_cta_barrier
 from cute_py.ptx.rules.groups import check_groups, check_load_waits
+from cute_py.ptx.rules.proxy_fences import PROXY_FENCES, check_proxy_fences
 from cute_py.ptx.rules.shared_copies import check_alignments, check_spans
-from cute_py.ptx.values import Event, Key, Values, registers_written
+from cute_py.ptx.rules.tensor_loads import TENSOR_LOAD, TENSOR_LOAD_USE, check_tensor_loads
+from cute_py.ptx.values import Event, Key, Values
 from cute_py.targets import MAX_CLUSTER, Version, architecture
-from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.descriptor.request import HasRequest, TensorMap, request_of
 
 JUDGED: Final = (
@@ -74,7 +77,9 @@ JUDGED: Final = (
 )
 """Prefixes of the instructions that are judged one by one."""
 
-_WANTED = frozenset({name.partition(".")[0] for name in JUDGED} | {"st", "stmatrix", "call", "atom", "red"})
+_WANTED = frozenset(
+    {name.partition(".")[0] for name in JUDGED} | {"st", "stmatrix", "call", "atom", "red", "bar", "bra", "brx"}
+)
 _HARMLESS: Final = ("vprintf", "__assertfail", "malloc", "free", "__nv_")
 _MAP_USES: Final = ("load", "store", "reduce", "prefetch", "prefetch.tensormap")
 
@@ -110,7 +115,10 @@ class ProgramReport:
         """A text with the counts and the findings, without the scope."""
         judged = sum(self.counts.values())
         kinds = ", ".join(f"{count} {name}" for name, count in sorted(self.counts.items()))
-        lines = [f"{self.target}: {counted(judged, 'instruction')} of the rules" + (f" ({kinds})" if kinds else "")]
+        lines = [
+            f"{self.target or 'template'}: {counted(judged, 'instruction')} of the rules"
+            + (f" ({kinds})" if kinds else "")
+        ]
         for one in self.found:
             lines += [f"{one.severity:<8} {one.message}  [{one.rule}]"]
             lines += [f"{'':<8} fix: {fix}" for fix in one.fixes]
@@ -118,7 +126,11 @@ class ProgramReport:
             places = {number: line_text(number, self.sources.get(number, "")) for number in change}
             lines += [f"{'':<8} {places[number]}: {line}" for number, line in change.items()]
         if not self.found:
-            sound = "no rule is broken" if judged else "nothing to judge: the rules apply to none of the instructions"
+            sound = (
+                "no rule is broken"
+                if judged or len(self.scope.judged) > 1
+                else "nothing to judge: the rules apply to none of the instructions"
+            )
             lines += [sound if self.scope.complete else "no broken rule found in what was judged"]
         return "\n".join(lines)
 
@@ -126,199 +138,10 @@ class ProgramReport:
         return f"{self.summary}\n{self.scope}"
 
 
-_PROXY_FENCES: Final = ("fence.proxy.async", "fence.proxy.async::generic")
-_WIDTH: Final = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
-_TO_SHARED: Final = ("st.shared", "st.volatile.shared", "st.weak.shared", "stmatrix", "st.relaxed.shared")
-_OTHER_WRITES: Final = ("atom.shared", "red.shared", "cp.async.ca", "cp.async.cg", "st.bulk")
-"""Writes to shared memory that the rule about fences does not follow."""
-
-
-_Steps: TypeAlias = collections.defaultdict[int, list[tuple[int, str, Place]]]
-"""For each block, the index, the kind ('write', 'read', 'fence', 'fence @%p1', 'change %p1') and the place of steps."""
-_Guarded: TypeAlias = tuple[Place, str]
-"""A write, and the predicate that did not hold at the last fence after it, or '' if none is known."""
-
-
-def _proxy_fences(flow: Flow) -> Iterator[Diagnostic]:
-    """Find bulk stores that read shared memory after ordinary stores of the same thread, without a fence in between."""
-    reads = {one.place: one for one in flow.of(*STORES, *PEER)}
-    if not reads:
-        return
-    writes, left = _ordinary_writes(flow)
-    for reason, lines in left.items():
-        flow.tally.leave("write", reason, lines)
-    steps: _Steps = collections.defaultdict(list)
-    for place in writes:
-        steps[place[0]].append((place[1], "write", place))
-    for event in flow.values.events:
-        if event.statement.opcode.startswith("call"):
-            steps[event.block].append((event.index, "fence", (event.block, event.index)))
-    for one in flow.known:
-        if one.row in _PROXY_FENCES and one.chosen.get("spaces") != "global":
-            what = f"fence {one.event.statement.predicate}".rstrip()
-            steps[one.event.block].append((one.event.index, what, one.place))
-        elif one.place in reads:
-            steps[one.event.block].append((one.event.index, "read", one.place))
-    _add_changes(flow.function, steps)
-    for found in steps.values():
-        found.sort()
-    on_every, on_some = _unfenced_writes(flow.function, steps)
-    doubtful = []
-    for number, found in steps.items():
-        held, possible = set(on_every[number]), set(on_some[number])
-        for _, what, place in found:
-            if what == "read":
-                yield from _unfenced(flow, reads[place], [writes[w] for w in sorted(held)])
-                predicate = reads[place].event.statement.predicate
-                open_ = {write for write, guard in possible if not predicate or predicate != guard} - held
-                if any(_may_meet(flow, reads[place], writes[w]) for w in open_):
-                    doubtful.append(reads[place])
-            _update_sure(held, what, place)
-            _update_possible(possible, what, place)
-    flow.leave("bulk store", "proxy fence: on some paths, a write may reach the store without a fence", doubtful)
-    flow.tally.judge("bulk store", "proxy fence", len(reads) - len(doubtful))
-
-
-def _ordinary_writes(flow: Flow) -> tuple[dict[Place, Event], dict[str, list[int]]]:
-    """Return the writes to shared memory through the generic proxy, and by reason the lines of writes that are not
-    followed."""
-    writes: dict[Place, Event] = {}
-    left: dict[str, list[int]] = collections.defaultdict(list)
-    for event in flow.values.events:
-        opcode, line = event.statement.opcode, event.statement.line
-        if opcode.startswith(_OTHER_WRITES):
-            left["proxy fence: writes to shared memory by these instructions are not followed"].append(line)
-        if not opcode.startswith(("st.", "stmatrix")) or opcode.startswith(("st.async", "st.bulk")):
-            continue
-        value = event.values[0] if event.values else None
-        if opcode.startswith(_TO_SHARED) or shared_roots(flow, value):
-            if event.statement.predicate:
-                left["proxy fence: writes to shared memory under a predicate are not followed"].append(line)
-            else:
-                writes[event.block, event.index] = event
-        elif value is None or (_is_generic(opcode) and not flow.values.symbols(value)):
-            left["proxy fence: generic addresses that may be in shared memory are not followed"].append(line)
-    return writes, left
-
-
-def _is_generic(opcode: str) -> bool:
-    return not {"global", "local", "param", "const"} & set(opcode.replace("::", ".").split("."))
-
-
-def _add_changes(function: Function, steps: _Steps) -> None:
-    """Add the writes to the predicates of the fences to the steps."""
-    guards = {what.partition("@")[2].lstrip("!") for found in steps.values() for _, what, _ in found} - {""}
-    for number, block in enumerate(function.blocks if guards else ()):
-        for index, statement in enumerate(block.statements):
-            changed = [(index, f"change {name}", (number, index)) for name in registers_written(statement)]
-            if found := [one for one in changed if one[1].removeprefix("change ") in guards]:
-                steps[number] += found
-
-
-def _update_sure(held: set[Place], what: str, place: Place) -> None:
-    """Update the writes that surely no fence follows."""
-    if what == "write":
-        held.add(place)
-    elif what.startswith("fence"):
-        held.clear()
-
-
-def _update_possible(held: set[_Guarded], what: str, place: Place) -> None:
-    """Update the writes that possibly no fence follows."""
-    kind, _, name = what.partition(" ")
-    if kind == "write":
-        held.add((place, ""))
-    elif kind == "fence":
-        left = [(write, name) for write, guard in held if name and guard != opposite(name)]
-        held.clear()
-        held.update(left)
-    elif kind == "change":
-        lost = [(write, guard) for write, guard in held if guard.lstrip("@!") == name]
-        held.difference_update(lost)
-        held.update([(write, "") for write, _ in lost])
-
-
-def _unfenced_writes(function: Function, steps: _Steps) -> tuple[list[frozenset[Place]], list[frozenset[_Guarded]]]:
-    """Return, for each block, the writes that surely no fence follows on every path to the block, and the writes that
-    possibly no fence follows on at least one path."""
-    everything = frozenset(place for found in steps.values() for _, what, place in found if what == "write")
-
-    def surely(number: int, held: frozenset[Place]) -> frozenset[Place]:
-        made = set(held)
-        for _, what, place in steps.get(number, ()):
-            _update_sure(made, what, place)
-        return frozenset(made)
-
-    def maybe(number: int, held: frozenset[_Guarded]) -> frozenset[_Guarded]:
-        made = set(held)
-        for _, what, place in steps.get(number, ()):
-            _update_possible(made, what, place)
-        return frozenset(made)
-
-    entering = [everything if block.before else frozenset[Place]() for block in function.blocks]
-    if entering:
-        entering[0] = frozenset()
-    nothing = [frozenset[_Guarded]() for _ in function.blocks]
-    return function.settled(entering, surely, operator.and_), function.settled(nothing, maybe, operator.or_)
-
-
-def _may_meet(flow: Flow, read: Known, write: Event) -> bool:
-    """Whether an ordinary write may touch bytes that a bulk store reads."""
-    source, value = read.value("source"), write.values[0]
-    if source is None or value is None:
-        return True
-    if value.base == source.base:
-        size = read.constant("size")
-        width = _WIDTH.get(write.statement.opcode.rpartition(".")[2].lstrip("bufs"), STORE_UNIT)
-        return value.offset + width > source.offset and (size is None or value.offset < source.offset + size)
-    roots, same = shared_roots(flow, source), shared_roots(flow, value)
-    return not roots or not same or bool(roots & same)
-
-
-def _unfenced(flow: Flow, read: Known, writes: list[Event]) -> Iterator[Diagnostic]:
-    source = read.value("source")
-    if not writes:
-        return
-    if source is None:
-        flow.leave("bulk store", "proxy fence: the source is at an address that is known at run time", [read])
-        return
-    roots = shared_roots(flow, source)
-    sure, doubtful, unknown = [], [], []
-    for write in writes:
-        value = write.values[0]
-        same = shared_roots(flow, value)
-        if value is None or (bool(roots) != bool(same) and _may_meet(flow, read, write)):
-            unknown.append(write)
-        elif value.base == source.base and (write.block == read.event.block or flow.values.is_fixed(source)):
-            if _may_meet(flow, read, write):
-                sure.append(write)
-        elif (roots and roots & same) or (not roots and not same):
-            doubtful.append(write)
-    found = sure or doubtful
-    if not found:
-        lines = [write.statement.line for write in unknown]
-        flow.tally.leave("write", "proxy fence: a bulk store that no fence precedes may read the written bytes", lines)
-        return
-    text = (
-        f"{read.event.statement.opcode} reads shared memory through the async proxy, but {found[-1].statement.where} "
-        f"({found[-1].statement.opcode}) wrote it through the generic proxy, and "
-        "there is no fence.proxy.async between them"
-    )
-    fix = "fence.proxy.async.shared::cta after the last write, by the thread that wrote, before the barrier"
-    yield flow.broken("proxy_fence", read, text, "membar / fence: fence.proxy", fix=fix, warning=not sure)
-
-
 def _cluster_size(function: Function) -> int | None:
     """Return the number of CTAs in a cluster, if the kernel declares it (.reqnctapercluster)."""
-    parts = function.directives.replace(",", " ").split()
-    if ".reqnctapercluster" not in parts:
-        return None
-    size = 1
-    for part in parts[parts.index(".reqnctapercluster") + 1 :]:
-        if not part.isascii() or not part.isdigit() or len(part) > 9:
-            break
-        size *= int(part)
-    return size
+    sizes = dimensions(function, ".reqnctapercluster")
+    return None if sizes is None else math.prod(sizes)
 
 
 def _multicast(flow: Flow) -> Iterator[Diagnostic]:
@@ -328,9 +151,7 @@ def _multicast(flow: Flow) -> Iterator[Diagnostic]:
     size = _cluster_size(flow.function)
     inits = flow.of("mbarrier.init")
     waits, arrives = flow.of("barrier.cluster.wait"), flow.of("barrier.cluster.arrive")
-    fences = flow.of("fence.mbarrier_init") + [
-        one for one in flow.of("fence") if one.chosen.get("scope") in ("cluster", "gpu", "sys")
-    ]
+    fences = _wide_fences(flow)
     for one in loads:
         mask = one.constant("mask")
         if mask is None:
@@ -388,10 +209,11 @@ def _tensormaps(flow: Flow) -> Iterator[Diagnostic]:
     acquires = flow.of("fence.proxy.tensormap.acquire")
     if not copies and not replaced:
         return
-    if flow.calls:
-        flow.leave("tensormap.replace", "release: a called function may release the map", replaced)
+    alone = flow.function.entry and not flow.calls
+    if not alone:
+        flow.leave("tensormap.replace", "release: another function may release the map", replaced)
     for one in replaced:
-        if not flow.calls and not any(flow.comes_to(one.place, r.place) for r in releases):
+        if alone and not any(flow.comes_to(one.place, r.place) for r in releases):
             text = (
                 "the map that tensormap.replace changes is never released, because no path from the change has a "
                 "fence.proxy.tensormap"
@@ -408,7 +230,7 @@ def _tensormaps(flow: Flow) -> Iterator[Diagnostic]:
             flow.leave("tensor map use", "changed maps: the map is at an address that is known at run time", [one])
             continue
         mine = flow.values.roots(address)
-        if _is_parameter(mine, flow.symbols):
+        if _is_parameter(mine, flow.function.symbols):
             flow.tally.judge("tensor map use", "acquire")
             continue
         if not any(mine & other for other in roots):
@@ -416,8 +238,8 @@ def _tensormaps(flow: Flow) -> Iterator[Diagnostic]:
             continue
         before = [a for a in acquires if flow.comes_to(a.place, one.place)]
         held = [a.value("map") for a in before]
-        if flow.calls:
-            flow.leave("tensor map use", "changed maps: a called function may acquire the map", [one])
+        if not alone:
+            flow.leave("tensor map use", "changed maps: another function may acquire the map", [one])
             continue
         if address in held:
             flow.tally.judge("tensor map use", "acquire")
@@ -471,7 +293,10 @@ def check_program(
     """Judge the TMA, bulk, mbarrier, fence, tensormap and cluster instructions of a PTX module.
 
     Args:
-        text: the module. arch: the architecture to judge it for; by default, the architecture of its `.target`.
+        text: the module, or a template of inline assembly: instructions with operands %0, %1, ... A template is part of
+            a function, so the rules about whole kernels do not judge it.
+        arch: the architecture to judge it for; by default, the architecture of its `.target`. A template without an
+            architecture is judged without the rules of one architecture.
         maps: the tensor map (or atom) that is passed to each parameter of a kernel, by the parameter's index; it
             determines the bytes of loads.
         assemble: suggest a changed line (the fact `change` of a finding) only if ptxas accepts the changed module. The
@@ -504,7 +329,7 @@ def check_program(
     for number in [i for i, one in enumerate(judged.found) if EDITS in one.facts]:
         tried = number < MOST_TRIED
         judged.found[number] = _with_change(judged.found[number], text, judged, made, assemble, tried=tried)
-    left = (_ORDER,) if judged.counts and not launched else ()
+    left = (_ORDER,) if (judged.counts or judged.ordered) and not launched else ()
     scope = Scope(
         (counted(sum(judged.counts.values()), "instruction"), *judged.tally.judged),
         (*judged.tally.not_judged(_NO_RUN_SHOWS if launched else None), *left),
@@ -513,13 +338,15 @@ def check_program(
     return ProgramReport(judged.target, judged.version, found, dict(judged.counts), scope, sources)
 
 
+_ANY_TARGET: Final = "sm_100a"
+"""Architecture that stands for an unknown one; the rules of one architecture are then not applied."""
 PREVIOUS_WAIT: Final = "griddepcontrol.wait"
 READ_ONLY_LOAD: Final = "read-only load"
 _MOVED_LOADS: Final = (
     "previous kernel: if it writes the data, these loads may read old data, because ptxas may move ld.global.nc "
     f"(__ldg) above {PREVIOUS_WAIT}; ld.global stays below it"
 )
-_NO_RUN_SHOWS: Final = ("instruction", "change", READ_ONLY_LOAD, "tensor map use", "tensormap.replace")
+_NO_RUN_SHOWS: Final = ("instruction", "change", READ_ONLY_LOAD, TENSOR_LOAD_USE, "tensor map use", "tensormap.replace")
 """Kinds of unjudged instructions that a run does not judge either."""
 
 MOST_TRIED: Final = 8
@@ -535,21 +362,25 @@ class _Judged:
     found: list[Diagnostic]
     counts: collections.Counter[str]
     tally: Tally
+    ordered: bool
+    """Whether barriers order threads."""
 
 
 def _judge_module(text: str, arch: str | None, maps: Mapping[int, TensorMap]) -> _Judged:
-    program = parse_program(text)
-    target = architecture(program.target if arch is None else arch).name
-    judged = _Judged(target, program.version, [], collections.Counter(), Tally(program.sources))
+    template = read_template(text, _READ, _ANY_TARGET if arch is None else architecture(arch).name)
+    program = parse_program(text) if template is None else template.program
+    named = program.target if arch is None else arch
+    target = "" if template is not None and arch is None else architecture(named).name
     statements = [one for function in program.functions for one in function.statements()]
+    ordered = any(is_cta_barrier(one.opcode) for one in statements)
+    judged = _Judged(target, program.version, [], collections.Counter(), Tally(program.sources), ordered)
     for function in program.functions:
         values = Values(function, _WANTED)
         waits = any(one.opcode.startswith(_WAITS) for one in function.statements())
-        flow = Flow(
-            function, values, program.symbols, program.alignments, function.sizes, maps, target, program.version,
-            judged.tally, waits,
-        )  # fmt: skip
+        flow = Flow(function, values, maps, target, program.version, judged.tally, waits)
         judged.found.extend(_check_function(flow, judged.counts))
+    if template is not None:
+        _leave_template(statements, judged)
     _leave_asynchronous(statements, judged.tally)
     if any(one.opcode == PREVIOUS_WAIT for one in statements):
         lines = [
@@ -559,6 +390,18 @@ def _judge_module(text: str, arch: str | None, maps: Mapping[int, TensorMap]) ->
     return judged
 
 
+def _leave_template(statements: Sequence[Statement], judged: _Judged) -> None:
+    """List what the code around a template determines, and write the operands in the findings as in the template."""
+    lines = [one.line for one in statements if one.text != as_written(one.text)]
+    judged.tally.leave("instruction", "value of its operands: the code around the template sets them", lines)
+    lines = [one.line for one in statements if one.opcode.startswith(JUDGED)]
+    if not judged.target:
+        judged.tally.leave("instruction", "target: the text names no architecture, and none was passed", lines)
+    for number, one in enumerate(judged.found):
+        facts = {**one.facts, "instruction": as_written(str(one.facts["instruction"]))}
+        judged.found[number] = replace(one, text=as_written(one.text), facts=facts)
+
+
 _ASYNCHRONOUS: Final = {
     "wgmma": ("wgmma.",),
     "tcgen05": ("tcgen05.",),
@@ -566,10 +409,13 @@ _ASYNCHRONOUS: Final = {
     "multimem": ("multimem.cp.async.", "multimem.cp.reduce.async."),
 }
 """Asynchronous instructions that no rule of this check reads, by family: prefixes of their opcodes."""
+_READ: Final = (*JUDGED, *itertools.chain.from_iterable(_ASYNCHRONOUS.values()))
+"""Prefixes of the instructions that make a text without a `.version` a template."""
 _UNREAD: Final = (
-    "no rule of this check applies to them; a run judges their order, fences and waits (run_ptx, or a launch of "
+    "no rule of this check applies to them{but}; a run judges their order, fences and waits (run_ptx, or a launch of "
     "cute-py check)"
 )
+_REGISTER_RULE: Final = ", except the rule about the registers of tcgen05.ld, which a run does not judge"
 
 
 def _leave_asynchronous(statements: Sequence[Statement], tally: Tally) -> None:
@@ -578,7 +424,8 @@ def _leave_asynchronous(statements: Sequence[Statement], tally: Tally) -> None:
         lines = [
             one.line for one in statements if one.opcode.startswith(prefixes) and not one.opcode.startswith(JUDGED)
         ]
-        tally.leave(f"{family} instruction", _UNREAD, lines)
+        loads = family == "tcgen05" and any(one.opcode.startswith(TENSOR_LOAD) for one in statements)
+        tally.leave(f"{family} instruction", _UNREAD.replace("{but}", _REGISTER_RULE if loads else ""), lines)
 
 
 def _with_change(
@@ -617,12 +464,22 @@ _WAITS: Final = tuple(f"mbarrier.{name}_wait{parity}" for name in ("test", "try"
 _TENSOR_COPIES: Final = ("load", "store", "reduce")
 
 
+def _wide_fences(flow: Flow) -> list[Known]:
+    """Return the fences that make the initialisation of a barrier known to other CTAs."""
+    wide = [one for one in flow.of("fence") if one.chosen.get("scope") in ("cluster", "gpu", "sys")]
+    return [*flow.of("fence.mbarrier_init"), *wide]
+
+
 def _run_time(flow: Flow) -> Iterator[Diagnostic]:
     """List the properties that the text does not determine: the order of threads, the phases of waits, and the size of
     buffers."""
     inits, waits, copies = flow.of("mbarrier.init"), flow.of(*_WAITS), flow.of(*_TENSOR_COPIES)
     barriers = barrier_count(inits) if inits else 0
     flow.leave("barrier", "arrival count: the number of arriving threads is known only at run time", inits, barriers)
+    fences = [*_wide_fences(flow), *flow.of(*PROXY_FENCES)]
+    unfenced = [one for one in inits if not any(flow.comes_to(one.place, fence.place) for fence in fences)]
+    why = "initialisation: copies or other CTAs that use it may not know it, because no fence follows mbarrier.init"
+    flow.leave("barrier", why, unfenced)
     flow.leave("wait", "parity: the phase that a wait waits for depends on the earlier phases", waits)
     flow.leave("transfer", "extent: it is not known whether the box fits in its buffer in shared memory", copies)
     yield from ()
@@ -633,9 +490,11 @@ _RULES: Final = (
     check_first_waits,
     check_alignments,
     check_spans,
-    _proxy_fences,
+    check_proxy_fences,
     check_groups,
     check_load_waits,
+    check_cta_barriers,
+    check_tensor_loads,
     _multicast,
     _tensormaps,
     _run_time,
@@ -650,7 +509,11 @@ def _check_function(flow: Flow, counts: collections.Counter[str]) -> list[Diagno
             flow.calls |= not any(part.strip("() ").startswith(_HARMLESS) for part in statement.operands)
         if not statement.opcode.startswith(JUDGED):
             continue
-        matched = _known_of(event, flow.symbols)
+        if has_unknown_number(statement.text):
+            reason = f"{statement.opcode}: the code around the template sets a number that it needs"
+            flow.tally.leave("instruction", reason, [statement.line])
+            continue
+        matched = _known_of(event, flow.function.symbols)
         if matched is None:
             reason = f"{statement.opcode}: no row of the instruction table covers it"
             flow.tally.leave("instruction", reason, [statement.line])
@@ -658,7 +521,9 @@ def _check_function(flow: Flow, counts: collections.Counter[str]) -> list[Diagno
         one, examined = matched
         flow.known.append(one)
         counts[one.row] += 1
-        for broken in examined.check_target(flow.target, flow.version):
+        for broken in examined.check_target(flow.target or _ANY_TARGET, flow.version):
+            if not flow.target and broken.rule != "instruction":
+                continue
             text = f"{statement.opcode}: {broken.message}"
             found.append(flow.broken(broken.rule, one, text, str(examined.form and examined.form.section)))
     found += itertools.chain.from_iterable(rule(flow) for rule in _RULES)

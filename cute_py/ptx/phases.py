@@ -406,10 +406,10 @@ def check_first_waits(flow: Flow) -> Iterator[Diagnostic]:
     immediately.
 
     A wait is judged if one expectation and no other wait on its barrier come before it, and if the address and the
-    parity are constants when the wait first runs.
+    parity are constants when the wait first runs. Other functions may complete phases of a barrier before it.
     """
     waits, expects = flow.of(*_PARITY_WAITS), flow.of(*EXPECTS)
-    if not waits or not expects:
+    if not waits or not expects or flow.calls or not flow.function.entry:
         return
     operands = [
         one.event.statement.operands[one.names[name]]
@@ -419,7 +419,7 @@ def check_first_waits(flow: Flow) -> Iterator[Diagnostic]:
     steps = statements_behind(flow.function, operands)
     found: list[tuple[Known, Known]] = []
     for wait in waits[:_MOST_WAITS]:
-        first = FirstPass(flow.function, flow.symbols, steps, wait.place)
+        first = FirstPass(flow.function, flow.values.generic, steps, wait.place)
         parity = first.operand(wait.place, wait.event.statement.operands[wait.names["parity"]]) if wait.names else None
         barrier = _address(first, wait)
         if parity != ("", 1) or barrier is None:

@@ -16,7 +16,7 @@ from cute_py.argument_checks import record
 from cute_py.notation.argument_lists import split_operands
 from cute_py.notation.source_lines import line_text, location_text
 from cute_py.ptx.parse import Variable, register_bits
-from cute_py.ptx.source import SourceFunction, SourceInstruction, read_tolerantly
+from cute_py.ptx.source import Module, SourceFunction, SourceInstruction, read_tolerantly
 from cute_py.targets import Version
 
 _CLASSES: Final = {"pred": "p", "f32": "f", "f64": "fd", "b128": "rq"}
@@ -60,8 +60,9 @@ class Block:
 @record
 class Function:
     """An entry or a function. parameters: the names of its parameters. directives: the text between the parameters and
-    the body. sizes: the size in bytes of each symbol that it may use, without symbols whose size the text does not
-    determine."""
+    the body. The other fields describe the symbols that it may use. symbols: the state space of each symbol.
+    alignments: the alignment of each variable in bytes. sizes: the size of each variable in bytes, without variables
+    whose size the text does not determine."""
 
     name: str
     line: int
@@ -69,6 +70,8 @@ class Function:
     parameters: tuple[str, ...]
     directives: str
     blocks: tuple[Block, ...] = field(hash=False)
+    symbols: Mapping[str, str] = field(default_factory=dict, hash=False)
+    alignments: Mapping[str, int] = field(default_factory=dict, hash=False)
     sizes: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     def statements(self) -> Iterator[Statement]:
@@ -99,14 +102,11 @@ class Function:
 
 @record
 class Program:
-    """A module: its `.version`, its `.target`, the state space of each symbol, its functions, and the alignment of each
-    symbol in bytes."""
+    """A module: its `.version`, its `.target`, and its functions."""
 
     version: Version
     target: str
-    symbols: Mapping[str, str] = field(hash=False)
     functions: tuple[Function, ...] = ()
-    alignments: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     @property
     def sources(self) -> dict[int, str]:
@@ -142,23 +142,25 @@ def parse_program(text: str) -> Program:
     """
     module = read_tolerantly(text, typed_name)
     read = sorted((one for one in module.functions.values() if one.defined), key=lambda one: one.line)
-    declared = [*module.variables.values(), *(one for each in read for one in each.variables)]
-    functions = tuple([
-        Function(
-            one.name, one.line, one.entry, tuple([each.name for each in one.parameters]),
-            " ".join(f".{name} {value}".rstrip() for name, value in one.directives.items()), _blocks(one, module.files),
-            _sizes([*module.variables.values(), *one.variables]),
-        )
-        for one in read
-    ])  # fmt: skip
-    symbols = {one.name: one.space for one in declared}
-    symbols.update((one.name, "param") for each in read for one in each.parameters)
-    return Program(module.version, module.target, symbols, functions, _alignments(declared))
+    functions = tuple([_function(one, module) for one in read])
+    return Program(module.version, module.target, functions)
+
+
+def _function(one: SourceFunction, module: Module) -> Function:
+    """Describe a function. A variable of the function hides variables of the module that have the same name."""
+    own = {each.name for each in one.variables}
+    declared = [*(each for each in module.variables.values() if each.name not in own), *one.variables]
+    symbols = {each.name: each.space for each in declared} | {each.name: "param" for each in one.parameters}
+    directives = " ".join(f".{name} {value}".rstrip() for name, value in one.directives.items())
+    parameters, blocks = tuple([each.name for each in one.parameters]), _blocks(one, module.files)
+    return Function(
+        one.name, one.line, one.entry, parameters, directives, blocks, symbols, _alignments(declared), _sizes(declared)
+    )
 
 
 def _alignments(declared: list[Variable]) -> dict[str, int]:
-    """Return the alignment of each symbol in bytes. If functions declare different variables with the same name, it is
-    the smallest of their alignments."""
+    """Return the alignment of each variable in bytes. If the braces of a function declare different variables with the
+    same name, it is the smallest of their alignments."""
     found: dict[str, int] = {}
     for one in declared:
         found[one.name] = min(found.get(one.name, one.align), one.align)

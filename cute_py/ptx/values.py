@@ -14,7 +14,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from cute_py.ptx.parse import immediate, register_bits
 from cute_py.ptx.program import Function, Statement
@@ -32,13 +32,14 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One instruction with its position (block and index) and the values of its operands (for an address, the value of
-    the expression in the brackets)."""
+    """One instruction with its position (block and index), the values of its operands (for an address, the value of
+    the expression in the brackets), and the value of its predicate's register."""
 
     block: int
     index: int
     statement: Statement
     values: tuple[Value | None, ...]
+    guard: Value | None = None
 
 
 MOST_ALIGNED: Final = 1 << 16
@@ -68,6 +69,9 @@ class Values:
 
     Args:
         wanted: the first parts of opcodes whose instructions become `events`.
+
+    Attributes:
+        generic: the registers that may contain a generic address of shared or local memory.
     """
 
     def __init__(self, function: Function, wanted: frozenset[str]) -> None:
@@ -80,6 +84,7 @@ class Values:
             name for s in function.statements() for name in registers_written(s) if register_bits(name) is not None
         )
         once: dict[str, Value] = {}
+        self.generic = generic_registers(function)
         self._again = {name for name, count in writes.items() if count > 1}
         self._places, self._entering = _reaching(function, self._again)
         for number, block in enumerate(function.blocks):
@@ -87,7 +92,9 @@ class Values:
             for index, statement in enumerate(block.statements):
                 if statement.opcode.partition(".")[0] in wanted:
                     held = tuple([self._operand(text, once, here, number) for text in statement.operands])
-                    self.events.append(Event(number, index, statement, held))
+                    name = statement.predicate.lstrip("@!")
+                    guard = self._operand(name, once, here, number) if name else None
+                    self.events.append(Event(number, index, statement, held, guard))
                 written = registers_written(statement)
                 values = self._results(statement, len(written), once, here, number, index)
                 for name, value in zip(written, values, strict=True):
@@ -155,9 +162,41 @@ class Values:
 
         return self._folded_up(value.base, self._multiples, of)
 
+    def number(self, value: Value, specials: Mapping[str, int]) -> int | None:
+        """Return the number that a value is in a thread; None if it is not computed from constants and from special
+        registers of `specials`."""
+        known: dict[int, int | None] = {0: 0}
+
+        def of(key: Key, parts: list[tuple[Key, int | None]]) -> int | None:
+            held = [number for _, number in parts]
+            if key[0] == "special":
+                return specials.get(str(key[1]))
+            if key[0] == "number":
+                return int(key[1])
+            numbers = [number for number in held if number is not None]
+            if len(numbers) < len(held) or len(held) < 2 or key[1:2] == ("1",):
+                return None
+            if key[0] == "sum":
+                return sum(numbers)
+            return computed(str(key[0]), [sum(pair) for pair in zip(numbers[::2], numbers[1::2], strict=True)])
+
+        base = self._folded_up(value.base, known, of)
+        return None if base is None else base + value.offset
+
     def symbols(self, value: Value) -> frozenset[str]:
         """Return the names of the symbols among the roots of a value."""
         return frozenset(str(key[1]) for key in self.roots(value) if key[0] == "symbol")
+
+    def specials(self, value: Value) -> frozenset[str]:
+        """Return the names of the special registers that a value is computed from, which `roots` omits."""
+        known: dict[int, frozenset[str]] = {}
+
+        def of(key: Key, parts: list[tuple[Key, frozenset[str]]]) -> frozenset[str]:
+            if key[0] == "special":
+                return frozenset((str(key[1]),))
+            return frozenset[str]().union(*(held for _, held in parts))
+
+        return self._folded_up(value.base, known, of)
 
     def symbol(self, value: Value) -> str:
         """Return the name of the symbol if a value is the address of a symbol plus its offset, otherwise ''."""
@@ -212,7 +251,12 @@ class Values:
         held = [value for value in given if value is not None]
         if len(held) != len(given) or not held:
             return [self._intern(*key) for key in unknown]
-        if count == 1 and not from_table and (folded := self._folded(statement.opcode, held)) is not None:
+        if (
+            count == 1
+            and not from_table
+            and not cuts_generic(statement, self.generic)
+            and (folded := self._folded(statement.opcode, held)) is not None
+        ):
             return [folded]
         parts = [part for value in held for part in (value.base, self._constant(value.offset))]
         return [self._intern(statement.opcode, f"{place}", *parts) for place in range(count)]
@@ -339,6 +383,51 @@ def folded_constant(first: str, kind: str, held: Sequence[Value]) -> int | None:
     return None
 
 
+INTEGER_COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "lo": operator.lt, "ls": operator.le, "hi": operator.gt, "hs": operator.ge,
+}  # fmt: skip
+"""Comparison of setp on integers -> function of two numbers, or of two arrays."""
+WHOLE: Final[Mapping[str, Callable[[int, int], int]]] = {
+    "add": operator.add, "sub": operator.sub, "min": min, "max": max,
+}  # fmt: skip
+"""Instructions that add, subtract or choose one of two numbers."""
+_LOGICAL: Final[Mapping[str, Callable[[int, int], int]]] = {
+    "and": operator.and_, "or": operator.or_, "xor": operator.xor,
+}  # fmt: skip
+
+
+def computed(opcode: str, given: Sequence[int]) -> int | None:
+    """Return the result of an instruction on integers or predicates; None for an unsupported instruction.
+
+    >>> computed("setp.lt.u32", [3, 32]), computed("add.s32", [-3, 1]), computed("not.pred", [1]), computed("ex2", [1])
+    (1, -2, 0, None)
+    """
+    first, *parts = opcode.split(".")
+    kind = parts[-1] if parts else ""
+    if kind == "pred":
+        if first == "not" and len(given) == 1:
+            return 1 - given[0]
+        return _LOGICAL[first](*given) if first in _LOGICAL and len(given) == 2 else None
+    found = _INTEGER.fullmatch(kind)
+    if found is None or "sat" in parts:
+        return None
+    if first == "cvt" and len(given) == 1:
+        value = _converted(kind, Value(0, given[0]), int(found[2]) if len(parts) < 2 else _result_bits(opcode) or 64)
+        return None if value is None else value.offset
+    numbers = [reinterpreted(number, int(found[2]), signed=found[1] == "s") for number in given[:2]] + [*given[2:]]
+    if first == "setp" and parts[0] in INTEGER_COMPARISONS and len(numbers) in (2, 3):
+        holds = int(INTEGER_COMPARISONS[parts[0]](*numbers[:2]))
+        if len(numbers) == 2:
+            return holds if len(parts) == 2 else None
+        return _LOGICAL[parts[1]](holds, numbers[2]) if parts[1] in _LOGICAL else None
+    if first == "selp" and len(numbers) == 3:
+        return numbers[0 if numbers[2] else 1]
+    if first in WHOLE and len(numbers) == 2:
+        return WHOLE[first](*numbers)
+    return folded_constant(first, ".".join(parts), [Value(0, number) for number in given])
+
+
 def registers_written(statement: Statement) -> tuple[str, ...]:
     """Return the registers that an instruction writes: the registers of its first operand, unless this is an
     address."""
@@ -346,6 +435,42 @@ def registers_written(statement: Statement) -> tuple[str, ...]:
         return ()
     first = statement.operands[0]
     return tuple(_NUMBERED.findall(first)) if first.startswith(("%", "{")) else ()
+
+
+_INTO_GENERIC: Final = tuple(f"cvta.{space}" for space in ("shared", "local"))
+_DISPLACING: Final = ("mov", "add", "sub", "selp", "mad", "min", "max", "and", "or", "xor")
+
+
+def generic_registers(function: Function) -> frozenset[str]:
+    """Return the registers that may contain a generic address of shared or local memory, which has more than 32 bits.
+
+    Such an address comes from cvta; copies and sums of it are generic too, until cvta.to converts it back.
+    """
+    found: set[str] = set()
+    users: dict[str, list[str]] = collections.defaultdict(list)
+    for statement in function.statements():
+        names = registers_written(statement)
+        if statement.opcode.startswith(_INTO_GENERIC):
+            found.update(names)
+        elif statement.opcode.partition(".")[0] in _DISPLACING:
+            for text in statement.operands[1:]:
+                users[text] += names
+    todo = list(found)
+    while todo:
+        new = [name for name in users.get(todo.pop(), ()) if name not in found]
+        found.update(new)
+        todo += new
+    return frozenset(found)
+
+
+def cuts_generic(statement: Statement, generic: frozenset[str]) -> bool:
+    """Whether an instruction converts a generic address to fewer bits. The result is not an address in shared memory.
+
+    >>> cuts_generic(Statement(1, "", "cvt.u32.u64", ("%r1", "%rd1")), frozenset(["%rd1"]))
+    True
+    """
+    parts = statement.opcode.split(".")
+    return parts[0] == "cvt" and (_result_bits(statement.opcode) or 64) < 64 and statement.operands[-1] in generic
 
 
 def _reaching(function: Function, again: set[str]) -> tuple[dict[str, int], list[int]]:
@@ -407,14 +532,15 @@ class FirstPass:
     counters of its loop have their first values.
 
     Args:
+        generic: the result of `generic_registers`.
         steps: the statements that the operands depend on, as `statements_behind` returns them.
         place: block and index of the instruction.
     """
 
     def __init__(
-        self, function: Function, symbols: Mapping[str, str], steps: Mapping[int, Steps], place: tuple[int, int]
+        self, function: Function, generic: frozenset[str], steps: Mapping[int, Steps], place: tuple[int, int]
     ) -> None:
-        self._function, self._symbols, self._steps, self._place = function, symbols, steps, place
+        self._function, self._generic, self._steps, self._place = function, generic, steps, place
         self._before: frozenset[int] = self._coming()
         self._entering: list[dict[str, Constant | None] | None] = [None] * len(function.blocks)
         if function.blocks:
@@ -489,12 +615,12 @@ class FirstPass:
         number = immediate(text)
         if number is not None:
             return "", number
-        return held.get(text) if text in held else (text, 0) if text in self._symbols else None
+        return held.get(text) if text in held else (text, 0) if text in self._function.symbols else None
 
     def _result(self, statement: Statement, held: Mapping[str, Constant | None]) -> Constant | None:
         read = [self._read(text, held) for text in statement.operands[1:]]
         given = [one for one in read if one is not None]
-        if len(given) != len(read) or not given:
+        if len(given) != len(read) or not given or cuts_generic(statement, self._generic):
             return None
         folded = _folded_value(statement.opcode, [Value(1 if name else 0, number) for name, number in given])
         name = next((name for name, _ in given if name), "")

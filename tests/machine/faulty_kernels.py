@@ -119,6 +119,35 @@ LOAD_TILE = """@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 1024;
   @%p1 cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd5, {0}], [%r3];
   """
 
+RELEASE_STAGE = "mbarrier.arrive.shared::cta.b64 _, [%r3+8];"
+STAGE = f"""@%p1 mbarrier.init.shared::cta.b64 [%r3+8], 1;
+  {INIT}setp.ge.u32 %p3, %r1, 32;
+  setp.eq.u32 %p4, %r1, 32;
+  mov.u32 %r20, 0;
+  @%p3 bra C;
+  @!%p1 bra E;
+P: and.b32 %r21, %r20, 1;
+  xor.b32 %r22, %r21, 1;
+PW: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3+8], %r22;
+  @!%p2 bra PW;
+  {LOAD}add.u32 %r20, %r20, 1;
+  setp.lt.u32 %p5, %r20, 4;
+  @%p5 bra P;
+  bra E;
+C: and.b32 %r21, %r20, 1;
+CW: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], %r21;
+  @!%p2 bra CW;
+  {{0}}
+  ld.shared.u32 %r9, [%r5];
+  bar.warp.sync -1;
+  {{1}}
+  add.u32 %r20, %r20, 1;
+  setp.lt.u32 %p5, %r20, 4;
+  @%p5 bra C;
+  st.global.u32 [%rd2], %r9;
+E:"""
+"""A ring of one stage: thread 0 fills it, and warp 1 reads it."""
+
 KERNELS: dict[str, Faulty] = {
     "a read without a barrier": Faulty(
         "race in shared memory", "error",
@@ -359,6 +388,24 @@ E:""",
     "a load under way at the exit": Faulty(
         "load under way at exit", "warning", INIT + LOAD + "<<|" + WAIT + ">>",
     ),
+    "a copy to a peer under way at the exit": Faulty(
+        "store under way at exit", "error",
+        f"""{INIT}@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 256;
+  st.shared.u32 [%r5+1024], %r1;
+  fence.proxy.async;
+  barrier.cluster.arrive.aligned;
+  barrier.cluster.wait.aligned;
+  mov.u32 %r11, %cluster_ctarank;
+  xor.b32 %r11, %r11, 1;
+  mapa.shared::cluster.u32 %r12, %r2, %r11;
+  mapa.shared::cluster.u32 %r13, %r3, %r11;
+  add.u32 %r14, %r2, 1024;
+  @%p1 {BULK.replace("global", "shared::cta")} [%r12], [%r14], 256, [%r13];
+  {WAIT}
+  <<|barrier.cluster.arrive.aligned;
+  barrier.cluster.wait.aligned;>>""",
+        grid=2, cluster=2,
+    ),
     "a peer that exits": Faulty(
         "exit before a peer is done", "error",
         """st.shared.u32 [%r5], %r1;
@@ -427,6 +474,16 @@ E:""",
   """ + WAIT + "\nE:",
         grid=2, cluster=2,
         cure="barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;",
+    ),
+    "a stage that is released before it is read": Faulty(
+        "released before the read", "error",
+        STAGE.format(f"<<@%p4 {RELEASE_STAGE}|>>", f"<<|@%p4 {RELEASE_STAGE}>>"),
+        cure="remove `@%p4 mbarrier.arrive.shared::cta.b64 _, [%r3+8];`",
+    ),
+    "a stage that is released twice": Faulty(
+        "arrival not ordered", "error",
+        STAGE.format("", f"@%p4 {RELEASE_STAGE}\n  <<@%p4 {RELEASE_STAGE}|>>").replace("%r20, 4", "%r20, 1"),
+        cure="remove `@%p4 mbarrier.arrive.shared::cta.b64 _, [%r3+8];`",
     ),
 }  # fmt: skip
 """Name -> kernel."""

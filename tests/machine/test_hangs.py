@@ -273,13 +273,143 @@ def test_a_change_of_bytes_is_offered_after_it_was_tried() -> None:
 
 @pytest.mark.parametrize("back", ["@!%p2 bra SPIN;", "@%p2 bra DONE_WAITING;\nbra SPIN;"])
 def test_a_barrier_of_all_threads_goes_before_the_loop_that_waits(back: str) -> None:
-    """Threads may pass the loop a different number of times, so the barrier must not stand inside of it."""
+    """Threads may pass the loop a different number of times, so the barrier must not stand inside of it. The branch
+    before the loop is the last place that all threads pass once."""
     wait = f"NEXT:\nSPIN:\nmbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;\n{back}\nDONE_WAITING:\n"
     text = program(INIT.replace("READY: bar.sync 0;", "READY:") + LOAD.replace("bra WAIT", "bra NEXT") + wait + STORE)
     found = run(text)
     (unknown,) = [one for one in found.diagnostics if one.rule == "initialisation not known"]
-    line = next(i for i, one in enumerate(text.split("\n"), 1) if one == "SPIN:")
+    line = next(i for i, one in enumerate(text.split("\n"), 1) if one == "@%p1 bra NEXT;")
     assert unknown.fixes == (f"insert `bar.sync 0;` before line {line}",)
+
+
+@each_of(
+    ("operand", "fix"),
+    [("272", "replace `272` with `256`"), ("%r20", "replace `%r20` with `256`")],
+)
+def test_a_number_in_a_register_is_replaced(operand: str, fix: str) -> None:
+    """Compilers move the constants of inline assembly to registers."""
+    text = program("mov.u32 %r20, 272;\n" + COPY.replace("[bar], 256;", f"[bar], {operand};"))
+    (hang,) = [one for one in run(text).diagnostics if one.rule == "hang"]
+    line = next(i for i, one in enumerate(text.split("\n"), 1) if "expect_tx" in one)
+    assert hang.fixes == (f"{fix} in line {line}",)
+
+
+def test_a_change_that_only_hangs_elsewhere_is_not_offered() -> None:
+    """A barrier that one thread reaches ends the run before the race, which it does not fix."""
+    body = """
+@%p1 bra OTHERS;
+st.shared.u32 [buffer], %r1;
+W: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;
+@!%p2 bra W;
+ret;
+OTHERS: setp.ne.u32 %p3, %r1, 32;
+@%p3 bra DONE;
+ld.shared.u32 %r5, [buffer];
+st.global.u32 [%rd3], %r5;
+DONE: ret;"""
+    found = run(program(INIT + body)).diagnostics
+    assert [one.rule for one in found] == ["hang", "race in shared memory"]
+    assert found[1].fixes == ()
+
+
+WRITTEN_AND_STORED = """
+st.shared.u32 [%r31], %r1;
+bar.sync 0;
+@%p1 bra AFTER{0};
+cp.async.bulk.global.shared::cta.bulk_group [%rd1], [buffer], 256;
+cp.async.bulk.commit_group;
+cp.async.bulk.wait_group.read 0;
+AFTER{0}: bar.sync 0;
+"""
+
+
+@each_of("copies", [1, 2, 3])
+def test_a_change_goes_to_each_copy_of_an_unrolled_loop(copies: int) -> None:
+    text = program("".join(WRITTEN_AND_STORED.format(number) for number in range(copies)) + "ret;")
+    found = [one for one in run(text).diagnostics if one.rule == "missing proxy fence"]
+    stores = [i for i, one in enumerate(text.split("\n"), 1) if one.startswith("st.shared")]
+    assert found[0].fixes == ("; ".join(f"insert `fence.proxy.async;` after line {line}" for line in stores),)
+
+
+def test_a_barrier_of_the_cluster_makes_an_initialisation_known() -> None:
+    text = program(
+        PEERS.replace("READY: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;", "READY: bar.sync 0;")
+        .replace(
+            "WAIT:",
+            "@!%p1 mapa.shared::cluster.u32 %r8, %r6, %r7;\n@!%p1 mbarrier.arrive.release.cluster."
+            "shared::cluster.b64 _, [%r8];\nWAIT:",
+        )
+        .replace("END", ""),
+        64,
+        ".reqnctapercluster 2",
+    )
+    (found,) = [one for one in run(text, grid=2).diagnostics if one.rule == "initialisation not known"]
+    assert len(found.fixes) == 1
+    assert found.fixes[0].startswith("insert `barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;` before")
+
+
+UNROLLED = """
+st.shared.u32 [%r31], %r1; mov.u32 %r9, 0; mov.u32 %r10, 0;
+@%p1 bra OTHERS;
+BODY:
+ld.shared.u32 %r5, [buffer+4];
+ld.shared.u32 %r6, [buffer+128];
+add.u32 %r9, %r9, %r5; add.u32 %r9, %r9, %r6; add.u32 %r10, %r10, 1; setp.lt.u32 %p2, %r10, 3;
+@%p2 bra BODY;
+st.global.u32 [%rd3], %r9;
+OTHERS: ret;"""
+
+
+def test_a_barrier_goes_before_the_branch_and_the_loop_of_a_reader() -> None:
+    """Only thread 0 runs the loop, so a barrier inside it is reached by one thread, three times."""
+    text = program(UNROLLED)
+    line = text.split("\n").index("@%p1 bra OTHERS;") + 1
+    fixes = {one.rule: one.fixes for one in run(text).diagnostics}
+    assert fixes == {
+        "race between lanes": (f"insert `bar.warp.sync -1;` before line {line}",),
+        "race in shared memory": (f"insert `bar.sync 0;` before line {line}",),
+    }
+    everyone = program(UNROLLED.replace("@%p1 bra OTHERS;", "setp.gt.u32 %p3, %r3, 100;\n@%p3 bra OTHERS;"))
+    races = [one for one in run(everyone).diagnostics if one.rule == "race in shared memory"]
+    line = everyone.split("\n").index("@%p3 bra OTHERS;") + 1
+    assert races[0].fixes == (f"insert `bar.sync 0;` before line {line}",)
+
+
+PEERS = """
+@%p1 bra READY;
+mbarrier.init.shared.b64 [bar], 1;
+mbarrier.init.shared.b64 [other], 1;
+READY: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+mov.u32 %r6, bar; xor.b32 %r7, %r2, 1;
+WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [%r6], 0;
+@!%p2 bra WAIT;
+@%p1 bra DONE;
+END
+DONE: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+ret;"""
+TO_PEER = "mapa.shared::cluster.u32 %r8, {}, {};\nmbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r8];"
+
+
+@each_of(
+    ("address", "rank", "known"),
+    [("%r6", "%r7", True), ("%r6", "1", True), ("bar", "0", True), ("other", "%r7", False), ("%r6", "%r9", None)],
+)
+def test_an_arrival_at_a_peer_is_known_if_the_rank_is(address: str, rank: str, known: bool | None) -> None:
+    """Two CTAs wait for each other's arrival, which comes after the wait; a loaded rank is unknown."""
+    loaded = "ld.global.u32 %r9, [%rd4];\n" if known is None else ""
+    text = program(PEERS.replace("END", loaded + TO_PEER.format(address, rank)), 64, ".reqnctapercluster 2")
+    hangs = [one for one in run(text, grid=2).diagnostics if one.rule == "hang"]
+    said = " ".join(f"{one.message} {one.facts.get('also waiting 1')}" for one in hangs)
+    assert ("comes after the wait" in said) is (known is True), said
+    assert ("may arrive at it" in said) is (known is None), said
+
+
+def test_an_arrival_at_a_peer_by_a_generic_address() -> None:
+    generic = "cvt.u64.u32 %rd5, %r6; cvta.shared.u64 %rd6, %rd5; mapa.u64 %rd7, %rd6, %r7; "
+    text = program(PEERS.replace("END", f"{generic}mbarrier.arrive.b64 _, [%rd7];"), 64, ".reqnctapercluster 2")
+    hangs = [one for one in run(text, grid=2).diagnostics if one.rule == "hang"]
+    assert any("comes after the wait" in one.message for one in hangs), [one.message for one in hangs]
 
 
 @pytest.mark.parametrize("schedule", ["eager", "lazy", 1, 2])
@@ -457,7 +587,7 @@ def test_first_waits_for_parity_1_at_two_barriers_are_no_wrong_parity() -> None:
 def test_threads_that_saw_no_phase_complete(threads: int, who: str) -> None:
     ones = "mbarrier.arrive.shared.b64 _, [%r6];"
     some = ARRIVES.replace("TOP", f"bar.sync 0; @%p1 bra WAIT; {ones * 2}").replace("END", "")
-    (hang,) = run(program(some, threads)).diagnostics
+    (hang,) = [one for one in run(program(some, threads)).diagnostics if one.rule == "hang"]
     assert f"; {who} not waited for it before, and phases 0 to 1 have completed since: " in hang.message
     body = ARRIVES.replace("TOP", f"W: mbarrier.try_wait.parity.shared.b64 %p2, [%r6], 1; bar.sync 0; {ones}")
     count = body.replace("END", "").replace(f"bar.sync 0; {ones}", f"bar.sync 0; @%p1 bra WAIT; {ones * 2}")
@@ -472,3 +602,18 @@ def test_threads_that_saw_no_phase_complete(threads: int, who: str) -> None:
 def test_waits_with_one_cause_are_counted(grid: int, more: str) -> None:
     (hang,) = run(program(ARRIVES.replace("TOP", "").replace("END", "")), grid=grid).diagnostics
     assert hang.message.endswith(f"known to arrive at it{more}")
+
+
+EARLY_RETURNS = "".join(
+    f"setp.ge.u32 %p{n}, %r1, {64 >> n}; @%p{n} bra DONE;\nst.shared.u32 [%r31], %r1;\nbar.sync 0;\n" for n in (1, 2, 3)
+)
+
+
+def test_copies_of_a_barrier_after_early_exits_have_one_warning() -> None:
+    """An unrolled reduction, where half of the threads return in each step."""
+    text = program(f"{EARLY_RETURNS}DONE: ret;", 64)
+    (found,) = run(text).diagnostics
+    lines = [i for i, one in enumerate(text.split("\n"), 1) if one == "bar.sync 0;"]
+    assert (found.rule, found.severity) == ("exited before a barrier", "warning")
+    assert found.facts["lines"] == lines[1:]
+    assert f"before 2 copies of it (lines {', '.join(map(str, lines[1:]))})" in found.message

@@ -12,7 +12,7 @@ import cute_py as cute
 from cute_py.machine.judgement.tried import CURES
 from cute_py.machine.rules.memory import RULES
 from tests.each import each_of
-from tests.machine.faulty_kernels import KERNELS
+from tests.machine.faulty_kernels import KERNELS, RELEASE_STAGE, STAGE, Faulty
 from tests.machine.test_triton import ROWS, WORKLOADS, launch, launch_workload
 from tests.shares import one_in
 
@@ -70,8 +70,17 @@ def test_without_judgement_a_run_only_ends() -> None:
 
 
 def test_each_rule_has_a_kernel_and_each_cure_a_rule() -> None:
-    assert {kernel.rule for kernel in KERNELS.values()} == set(RULES)
+    assert {kernel.rule for kernel in KERNELS.values()} == {name.partition(",")[0] for name in RULES}
     assert set(CURES) <= set(RULES)
+
+
+def test_a_copy_to_a_peer_whose_source_exits() -> None:
+    """The reason is not that of a bulk store, whose group the thread could wait for."""
+    (found,) = KERNELS["a copy to a peer under way at the exit"].run(mended=False).diagnostics
+    assert found.facts["cause"] == "copy to a peer"
+    text = KERNELS["a copy to a peer under way at the exit"].run(mended=False).explain()
+    assert "try: Execute barrier.cluster in both CTAs before the exit" in text
+    assert "Execute cp.async.bulk.wait_group" not in text
 
 
 def launched(name: str) -> tuple[dict[str, Any], list[Any]]:
@@ -188,3 +197,68 @@ END: ret;
 """
     run = cute.run_ptx(text, args=[np.arange(64, dtype=np.uint32)], schedule=schedule)
     assert run.ok, run.explain()
+
+
+SCHEDULES = ["eager", "lazy", 1, 2, 3]
+
+
+@each_of("schedule", SCHEDULES)
+def test_an_early_release_has_one_cause_under_every_schedule(schedule: str | int) -> None:
+    """The read comes before or after the bytes of the next copy."""
+    (found,) = KERNELS["a stage that is released before it is read"].run(mended=False, schedule=schedule).diagnostics
+    assert found.rule == "released before the read"
+    assert "mbarrier.arrive" in found.fixes[0] and "; insert `@%p4 mbarrier.arrive" in found.fixes[0]
+
+
+def released(times: int, count: int, rounds: int) -> str:
+    """A ring of one stage, whose two reading warps release it several times."""
+    text = STAGE.format("", "\n  ".join([f"@%p4 {RELEASE_STAGE}"] * times))
+    text = text.replace("[%r3+8], 1;", f"[%r3+8], {count};").replace("%r20, 4", f"%r20, {rounds}")
+    return text.replace("setp.eq.u32 %p4, %r1, 32;", "and.b32 %r15, %r1, 31;\n  setp.eq.u32 %p4, %r15, 0;")
+
+
+@each_of("schedule", SCHEDULES)
+def test_a_double_release_has_one_cause_under_every_schedule(schedule: str | int) -> None:
+    """Warps that arrive in one step arrive one after another, if a phase ends in this step."""
+    for times, count, sound in ((1, 2, True), (2, 2, False), (2, 4, True)):
+        for rounds in (1, 5):
+            kernel = Faulty("", "", released(times, count, rounds), threads=96)
+            found = kernel.run(mended=True, schedule=schedule).diagnostics
+            assert [one.rule for one in found[:1]] == ([] if sound else ["arrival not ordered"]), (times, rounds)
+
+
+FLAG = """.version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 data) .reqntid 32
+{
+  .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<9>;
+  ld.param.u64 %rd1, [data];
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, %tid.x;
+  setp.ne.u32 %p1, %r2, 0;
+  @%p1 bra E;
+  setp.ne.u32 %p2, %r1, 0;
+  @%p2 bra R;
+  st.global.u32 [%rd1], 7;
+  FENCE
+  red.relaxed.gpu.global.add.u32 [%rd1+128], 1;
+  bra E;
+R: ld.relaxed.gpu.global.u32 %r3, [%rd1+128];
+  setp.eq.u32 %p3, %r3, 0;
+  @%p3 bra R;
+  fence.acq_rel.gpu;
+  ld.global.u32 %r4, [%rd1];
+  st.global.u32 [%rd1+256], %r4;
+E: ret;
+}
+"""
+
+
+def test_a_flag_without_a_fence_of_its_writer_is_not_judged() -> None:
+    left = {}
+    for fence in ("", "fence.acq_rel.gpu;"):
+        run = cute.run_ptx(FLAG.replace("FENCE", fence), grid=2, args=[np.zeros(128, np.uint32)])
+        assert run.ok, run.explain()
+        left[fence] = [line for line in run.scope.not_judged if "relaxed or volatile write at line 16" in line]
+    assert [len(lines) for lines in left.values()] == [1, 0]

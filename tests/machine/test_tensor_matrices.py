@@ -129,6 +129,21 @@ def test_kinds(kind: str, a: str, b: str, d: str, k: int, m: int) -> None:
         assert not words[0][HALF_LANES + 16, :n].any()
 
 
+@pytest.mark.parametrize(("operand", "start"), [("A", 0), ("B", 16384)])
+def test_an_operand_beyond_shared_memory_is_named_with_its_offsets(operand: str, start: int) -> None:
+    """A stride byte offset of 256 KiB - 16 between groups of 8 rows reaches beyond shared memory."""
+    _, _, image, loads = operands("f16", "f16", 128, 32, 16)
+    stride = (
+        f"mov.b64 %rd20, {0x3FFF << 32:#x}; or.b64 %rd{11 + (operand == 'B')}, %rd{11 + (operand == 'B')}, %rd20;\n"
+    )
+    body = loads + stride + multiply(descriptor("f16", "f16", 128, 32), "f16")
+    found, _ = run(kernel(body), image, schedule="eager")
+    (fault,) = found.diagnostics
+    assert f"operand {operand} of tcgen05.mma reads shared address 0x" in fault.message, fault.message
+    assert f"its descriptor has the start address {0x400 + start:#x}" in fault.message, fault.message
+    assert fault.message.endswith("and the stride byte offset 262128"), fault.message
+
+
 def test_the_second_half_of_the_lanes() -> None:
     x, y, image, loads = operands("f16", "f16", 64, 32, 16)
     body = f"{loads}add.u32 %r8, %r8, 0x100000;\n  {multiply(descriptor('f16', 'f16', 64, 32), 'f16')}"

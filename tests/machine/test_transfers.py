@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cute_py as cute
+from cute_py.tma import TensorMapDataType, TensorMapTiled
 from tests.machine.test_programs import program, run
 
 SCHEDULES = ("eager", "lazy", 1, 2)
@@ -52,6 +53,30 @@ def test_a_multicast_brings_each_cta_its_copy(schedule: str | int) -> None:
     assert out.tolist() == list(range(128)) * 2
 
 
+@pytest.mark.parametrize("judge", [True, False])
+@pytest.mark.parametrize("copy", ["bulk", "tensor"])
+def test_a_multicast_to_a_cta_outside_of_the_cluster(copy: str, judge: bool) -> None:
+    what = {
+        "bulk": "bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r22], [%rd4], 256,",
+        "tensor": "bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r22], "
+        "[%rd4, {%r21}],",
+    }[copy]
+    body = f"""{START}
+    @%p1 mbarrier.init.shared::cta.b64 [%r20], 1; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+    ld.param.u64 %rd4, [from]; mov.u16 %h1, 7;
+    @%p1 cp.async.{what} [%r20], %h1; ret;"""
+    request = TensorMapTiled(TensorMapDataType.UINT32, 4096, (64,), (), (64,))
+    source = np.arange(128, dtype=np.uint32)
+    more = ", .param .u64 from"
+    if copy == "tensor":
+        body = body.replace("ld.param.u64 %rd4, [from];", "mov.b64 %rd4, from;")
+        more = ", .param .align 64 .b8 from[128]"
+    text = program(body, before=SHARED, more=more, threads=64)
+    rest: list[Any] = [(request, source)] if copy == "tensor" else [source]
+    found, _ = run(text, 128, grid=2, cluster=2, rest=rest, judge=judge)
+    assert [one.rule for one in found.diagnostics if one.rule == "cluster rank"] == ["cluster rank"], found.explain()
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_arrivals_and_stores_at_a_neighbour(schedule: str | int) -> None:
     """Each thread stores its number to the other CTA, whose barrier counts bytes; then arrives there."""
@@ -65,6 +90,7 @@ def test_arrivals_and_stores_at_a_neighbour(schedule: str | int) -> None:
     {WAIT} {READ} barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; ret;"""
     found, out = run(program(body, before=SHARED), 128, grid=2, cluster=2, schedule=schedule)
     assert found.ok, found.explain()
+    assert [one.rule for one in found.diagnostics] == ["initialisation not fenced"], found.explain()
     assert out.tolist() == [*range(64, 128), *range(64)]
 
 
@@ -194,3 +220,12 @@ def test_a_reduction_over_a_barrier() -> None:
         found, out = run(program(body), schedule=schedule)
         assert found.ok, found.explain()
         assert set(out.tolist()) == {1108}
+
+
+def test_a_32_bit_address_and_a_number_wrap() -> None:
+    """NVRTC moves a number out of a 32-bit sum, so the register may contain a negative number."""
+    body = """mov.u32 %r20, tile; shl.b32 %r6, %r1, 2; add.u32 %r7, %r20, %r6; st.shared.u32 [%r7], %r1;
+    add.u32 %r8, %r7, -4096; ld.shared.u32 %r9, [%r8+4096]; st.global.u32 [%rd3], %r9; ret;"""
+    found, out = run(program(body, before=".shared .align 4 .b8 tile[1024];"))
+    assert found.ok, found.explain()
+    assert out.tolist() == list(range(len(out)))

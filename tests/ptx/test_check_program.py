@@ -251,7 +251,47 @@ def test_a_copy_is_compared_with_the_variable_of_its_own_function(declared: str)
     other = f".visible .entry other()\n{{\n{declared}\nret;\n}}\n"
     assert "extent" in rules(text)
     assert "extent" in rules(text + other)
-    assert "extent" not in rules(text.replace(HEAD.format(arch="sm_90a"), HEAD.format(arch="sm_90a") + declared))
+    # ptxas 13.0.88 allocates only the variable of the function, which hides that of the module
+    assert "extent" in rules(text.replace(HEAD.format(arch="sm_90a"), HEAD.format(arch="sm_90a") + declared))
+
+
+def test_variables_of_two_kernels_with_one_name() -> None:
+    """Each kernel is judged with the alignment, the size and the state space of its own variable."""
+    name, space, copy = ".visible .entry {}", ".shared .align {} .b8 tile[{}];", LOAD.replace("[%r1]", "[tile+16]")
+    first = kernel(space.format(128, 4096), INIT, EXPECT, copy)
+    second = kernel(space.format(8, 2056), INIT, EXPECT, copy).removeprefix(HEAD.format(arch="sm_90a"))
+    other = second.replace(name.format("k"), name.format("other"))
+    for text in (first + other, HEAD.format(arch="sm_90a") + other + first.removeprefix(HEAD.format(arch="sm_90a"))):
+        report = check_program(text)
+        assert [(one.rule, one.facts["function"]) for one in report.found] == [("extent", "other")]
+        assert any("whether the address of the destination is a multiple of 16" in x for x in report.scope.not_judged)
+        assert "4 shared-memory addresses (alignment)" not in report.scope.judged
+    local = kernel(space.format(128, 4096).replace("shared", "local"), "st.shared.b32 [%r1], 0;")
+    local = local.replace(name.format("k"), name.format("other")).removeprefix(HEAD.format(arch="sm_90a"))
+    assert rules(kernel(space.format(128, 2048), INIT, EXPECT, copy) + local) == ["extent"]
+
+
+@pytest.mark.parametrize(("convert", "found"), [("cvta.to.shared.u64 %rd9, %rd8;", ["extent"]), ("", [])])
+def test_a_generic_address_of_32_bits_is_not_an_address_in_shared_memory(convert: str, found: list[str]) -> None:
+    """cvta makes an address whose upper bits matter; the lower 32 bits of an address in shared memory are all of it."""
+    start = ("mov.u64 %rd7, tile;", "cvta.shared.u64 %rd6, %rd7;", "add.s64 %rd8, %rd6, 4096;")
+    narrow = convert, f"cvt.u32.u64 %r9, {'%rd9' if convert else '%rd8'};"
+    assert rules(kernel(TILE, *start, *narrow, INIT, EXPECT, LOAD.replace("[%r1]", "[%r9]"))) == found
+    moved = ("mov.u64 %rd7, tile;", "add.s64 %rd8, %rd7, 4096;", "cvt.u32.u64 %r9, %rd8;")
+    assert rules(kernel(TILE, *moved, INIT, EXPECT, LOAD.replace("[%r1]", "[%r9]"))) == ["extent"]
+
+
+def test_waits_and_maps_of_functions_without_a_kernel() -> None:
+    """A caller may complete phases before the wait of a function, and may release and acquire the map it changes."""
+    wait = FIRST_WAIT.replace("[%r2], 0", "[%r2], 1")
+    replace = "tensormap.replace.tile.global_address.global.b1024.b64 [%rd1], %rd1;"
+    body = (EXPECT, LOAD, wait, replace, USE.replace("%rd3", "%rd1"))
+    assert {"parity", "tensormap_release"} <= set(rules(kernel(*body)))
+    function = kernel(*body).replace(".visible .entry k(", ".func k(")
+    report = check_program(function)
+    assert report.found == ()
+    assert any("release: " in line for line in report.scope.not_judged)
+    assert any("parity: " in line for line in report.scope.not_judged)
 
 
 def test_a_wrong_size_leaves_the_other_operands_known() -> None:
@@ -664,3 +704,24 @@ def test_a_kernel_that_never_ends_needs_no_wait(body: tuple[str, ...]) -> None:
     text = HAND_HEAD + hand(SOURCE, COMMIT, *body).replace("ret;\n", "")
     assert check_program(text).found == ()
     assert "1 bulk store: commit and wait: there are no paths from the store to the end of the kernel" in left_of(text)
+
+
+@pytest.mark.parametrize(
+    ("fence", "left"), [("", True), (FENCE, False), (CLUSTER[0], False), ("fence.acq_rel.cluster;", False)]
+)
+def test_an_initialisation_without_a_fence_is_listed(fence: str, left: bool) -> None:
+    report = check_program(kernel(INIT, fence, EXPECT, LOAD))
+    assert report.found == ()
+    assert any("no fence follows mbarrier.init" in line for line in report.scope.not_judged) is left
+
+
+def test_a_store_with_a_commit_and_a_wait_has_one_walk() -> None:
+    """A store under a predicate, whose commit and wait are in loops: both answers come from the same states."""
+    loop = ("L:", STORE, "@%p1 {};", "setp.eq.u32 %p2, %r3, 0;", "@%p2 bra L;", "{}")
+    for commit, wait, found in (
+        (COMMIT, WAIT, []),
+        (COMMIT, "membar.gl;", ["wait"]),
+        ("membar.gl;", WAIT, ["commit"]),
+    ):
+        body = [line.format(commit.rstrip(";") if number == 2 else wait) for number, line in enumerate(loop)]
+        assert rules(kernel(*body)) == found, body

@@ -93,7 +93,8 @@ def test_words_of_an_unrolled_ring() -> None:
         "         line 62: mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r32], 16384;",
     ]
     assert [line for line in said if "(bytes)" in line or "change" in line] == [
-        "judged: 27 instructions, 5 barriers (bytes), 13 shared-memory addresses (alignment)",
+        "judged: 27 instructions, 5 barriers (bytes), 13 shared-memory addresses (alignment), "
+        "1 thread barrier (threads)",
         "not judged: 1 change: not assembled: assemble=True was not passed; "
         "lines 62, 72, 81, 90, 142, 175, 209, 243 and 1 more",
     ]

@@ -76,8 +76,9 @@ def test_labels_of_several_braces_begin_blocks() -> None:
 
 def test_a_variable_is_aligned_to_its_elements() -> None:
     """PTX ISA 9.0, .align: without it a variable is aligned to the size of its elements."""
-    program = parse_program(f"{HEAD}.shared .b64 bar;\n.shared .align 128 .b8 tile[256];\n.shared .b8 rest[16];")
-    assert dict(program.alignments) == {"bar": 8, "tile": 128, "rest": 1}
+    declared = ".shared .b64 bar;\n.shared .align 128 .b8 tile[256];\n.shared .b8 rest[16];"
+    [function] = parse_program(f"{HEAD}{declared}\n.entry k() {{ ret; }}").functions
+    assert dict(function.alignments) == {"bar": 8, "tile": 128, "rest": 1}
     report = check_program(
         f"{HEAD}.entry k() {{ .shared .b64 bar[2]; mbarrier.init.shared::cta.b64 [bar+4], 1; ret; }}"
     )
@@ -89,4 +90,4 @@ def test_parameters_of_long_names() -> None:
     name = "_Z" + "Layout" * 200
     program = parse_program(f"{HEAD}.entry {name}(.param .align 64 .b8 {name}_param_0[128], .param .u64 p) {{ ret; }}")
     assert program.functions[0].parameters == (f"{name}_param_0", "p")
-    assert set(program.symbols.items()) == {(f"{name}_param_0", "param"), ("p", "param")}
+    assert set(program.functions[0].symbols.items()) == {(f"{name}_param_0", "param"), ("p", "param")}

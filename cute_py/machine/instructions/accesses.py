@@ -25,6 +25,7 @@ from cute_py.machine.memory import (
     SHARED_WINDOW_BYTES,
     address_reader,
     each_range,
+    in_peer,
     locate,
     parted,
 )
@@ -497,8 +498,7 @@ def build_map(site: Site) -> Run:
         if int(np.max(peer)) >= f.m.cluster_size:
             text = f"{f.text()}: CTA {int(np.max(peer))} of a cluster of {f.m.cluster_size}"
             raise site.fault("cluster rank", text, f, "mapa")
-        found = (inside & (1 << RANK_SHIFT) - 1) | peer << RANK_SHIFT
-        d(f, (found + window).astype(kind.dtype))
+        d(f, (in_peer(inside, peer) + window).astype(kind.dtype))
 
     return run
 

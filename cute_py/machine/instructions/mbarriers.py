@@ -9,7 +9,7 @@ Source: PTX ISA 9.0, mbarrier.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -178,13 +178,31 @@ def _build_arrive(site: Site, action: str) -> Run:
                     one = f if f.n == 1 else f.m.span(int(f.threads[thread]), int(f.threads[thread]) + 1)
                     tokens[thread] = _arrive_one(one, site, place, barrier, int(numbers[thread]), expects, action)
             else:
-                some = f if len(chosen) == f.n else f.subset(places == place)
-                arrive_at(some, site, place, barrier, int(numbers[chosen].sum()), action == "arrive_drop")
+                for some, count in _phase_parts(f, chosen, numbers, barrier):
+                    arrive_at(some, site, place, barrier, count, action == "arrive_drop")
         if put is not None and not sinks:
             put(f, tokens)
         f.m.changed()
 
     return run
+
+
+def _phase_parts(f: Frame, chosen: Array, numbers: Array, barrier: Mbarrier) -> Iterator[tuple[Frame, int]]:
+    """Yield the threads of a frame that arrive in one phase of a barrier together, and the number of their arrivals.
+
+    Args:
+        chosen: the indices of the threads that arrive. numbers: the arrivals of each thread of the frame.
+    """
+    total = int(numbers[chosen].sum())
+    if total <= max(barrier.pending, 1) or len(chosen) == 1:
+        yield f if len(chosen) == f.n else f.subset(np.isin(np.arange(f.n), chosen)), total
+        return
+    left = chosen
+    while len(left):
+        sums = np.cumsum(numbers[left])
+        size = max(int(np.searchsorted(sums, max(barrier.pending, 1), "right")), 1)
+        yield f.subset(np.isin(np.arange(f.n), left[:size])), int(sums[size - 1])
+        left = left[size:]
 
 
 def _arrive_one(f: Frame, site: Site, place: int, barrier: Mbarrier, number: int, expects: bool, action: str) -> int:

@@ -18,14 +18,11 @@ from cute_py.machine.kinds import Kind
 from cute_py.machine.sites import Site
 from cute_py.machine.threads import Frame, Run, broadcast
 from cute_py.ptx.parse import OperandKind
+from cute_py.ptx.values import INTEGER_COMPARISONS
 
 _ORDERED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "eq": np.equal, "ne": lambda a, b: (a < b) | (a > b), "lt": np.less, "le": np.less_equal, "gt": np.greater,
     "ge": np.greater_equal,
-}  # fmt: skip
-INTEGER_COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-    "lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal,
 }  # fmt: skip
 _UNORDERED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "equ": lambda a, b: ~((a < b) | (a > b)), "neu": np.not_equal, "ltu": lambda a, b: ~(a >= b),

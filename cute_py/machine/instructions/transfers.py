@@ -283,6 +283,7 @@ def _bulk(
         starts, signalled = [start], []
         if mask is not None:
             bits = int(broadcast(mask(f), f)[0])
+            expect_ctas(f, site, bits)
             first = int(f.ctas[0]) // m.cluster_size * m.cluster_size
             starts = [(first + i) * m.shared_stride + start % m.shared_stride for i in range(MAX_CTAS) if bits >> i & 1]
         if barrier is not None:
@@ -461,6 +462,7 @@ def _tensor_load(site: Site, copy: _TensorCopy, shared: Locate, barrier: Locate)
         words, coords, keywords = copy.arguments(f)
         cta, offset = divmod(int(shared(f)[1][0]), m.shared_stride)
         place = int(barrier(f)[1][0])
+        expect_ctas(f, site, keywords.get("multicast_mask", 0))
         signal = barriers_of(f, site, place)
         counted: list[int] = []
         nbytes = 0
@@ -539,6 +541,17 @@ def _tensor_store(site: Site, copy: _TensorCopy, shared: Locate) -> Callable[[Fr
         Groups.of(m, "bulk").add(f.threads, agent)
 
     return one
+
+
+def expect_ctas(f: Frame, site: Site, mask: int) -> None:
+    """Check that the cluster has the CTAs of a mask of a multicast.
+
+    Raises:
+        MachineFault: the mask names another CTA.
+    """
+    if mask >> f.m.cluster_size:
+        text = f"{f.text()}: a multicast to the CTAs of the mask {mask:#x}; the cluster has {f.m.cluster_size}"
+        raise site.fault("cluster rank", text, f, "cp.async.bulk")
 
 
 def _destinations(m: Host, copy: _TensorCopy, cta: int, barrier: int, mask: int | None) -> tuple[list[int], list[int]]:

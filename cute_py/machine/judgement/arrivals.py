@@ -9,17 +9,15 @@ can't compute, such as a loaded value, is unknown.
 from __future__ import annotations
 
 import heapq
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from cute_py.machine.instructions.predicates import INTEGER_COMPARISONS
 from cute_py.machine.kinds import KINDS
-from cute_py.machine.memory import RANK_SHIFT, SHARED_WINDOW, SHARED_WINDOW_BYTES
+from cute_py.machine.memory import RANK_SHIFT, SHARED_WINDOW, SHARED_WINDOW_BYTES, in_peer
 from cute_py.machine.threads import U16, U32, U64, Host
 from cute_py.ptx.parse import OperandKind, immediate
-from cute_py.ptx.values import Value, folded_constant, reinterpreted
+from cute_py.ptx.values import INTEGER_COMPARISONS, WHOLE, Value, folded_constant, reinterpreted
 
 if TYPE_CHECKING:
     from cute_py.machine.code import Code
@@ -45,9 +43,6 @@ ARRIVALS: Final = ("mbarrier.arrive", "tcgen05.commit")
 _ENDS: Final = ("bra", "brx", "ret", "exit", "trap")
 _SAME: Final = ("mov", "cvt", "cvta")
 _ROWS: Final = {16: U16, 32: U32, 64: U64}
-_WHOLE: Final[Mapping[str, Callable[[int, int], int]]] = {
-    "add": operator.add, "sub": operator.sub, "min": min, "max": max,
-}  # fmt: skip
 
 
 def is_arrival(one: SourceInstruction) -> bool:
@@ -284,6 +279,9 @@ class ArrivalWalk:
         if name == "setp" and len(given) == 2:
             compare = INTEGER_COMPARISONS.get(parts[0])
             return None if compare is None else int(compare(*given))
-        if name in _WHOLE and len(given) == 2:
-            return _WHOLE[name](*given)
+        if name in WHOLE and len(given) == 2:
+            return WHOLE[name](*given)
+        if name == "mapa":
+            window = 0 if "shared::cluster" in parts else SHARED_WINDOW
+            return in_peer(given[0] - window, given[1]) + window if given[1] < self.m.cluster_size else None
         return folded_constant(name, rest, [Value(0, value) for value in given])

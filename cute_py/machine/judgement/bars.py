@@ -7,14 +7,17 @@ same `.aligned` instruction, and bar is always aligned.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from cute_py.machine.judgement.once import OncePerInstruction
 from cute_py.machine.threads import LANES, Array, Frame, Host
+from cute_py.ptx.flow import lines_text
 
 if TYPE_CHECKING:
+    from cute_py.diagnostics import Diagnostic
     from cute_py.machine.code import Code
     from cute_py.machine.sites import Site
 
@@ -32,6 +35,8 @@ class Bars(OncePerInstruction):
         """(CTA, barrier) -> warp -> number of the instruction that it reached."""
         self._counts: dict[tuple[int, int], tuple[int, int]] = {}
         """(CTA, barrier) -> (number of the instruction, count) of this round."""
+        self._copies: dict[tuple[str, object], dict[int, None]] = {}
+        """Text and source line of a barrier that threads exited before -> the PTX lines of its copies."""
 
     def began(self, m: Host) -> None:
         """Reset the state when CTAs begin to run together."""
@@ -90,7 +95,22 @@ class Bars(OncePerInstruction):
                 f"GPU counts exited threads as arrived"
             )
             facts = {"threads": f.text(), "barrier": number, "exited": m.threads_text(gone)}
-            self._say(site.number, "exited before a barrier", text, facts, "warning")
+            rule, copies = "exited before a barrier", self._copies.setdefault((site.one.text, site.one.loc), {})
+            if not copies:
+                self._say(site.number, rule, text, facts, "warning")
+            copies[site.one.line] = None
+
+    def findings(self) -> list[Diagnostic]:
+        """Return the findings so far. Copies of a barrier in an unrolled loop have one finding about exited threads."""
+        lines = {next(iter(copies)): list(copies) for copies in self._copies.values() if len(copies) > 1}
+        found = []
+        for one in super().findings():
+            copies = lines.get(int(str(one.facts["line"])), []) if one.rule == "exited before a barrier" else []
+            if copies:
+                said = f"; threads had exited before {len(copies)} copies of it ({lines_text(copies)})"
+                one = replace(one, text=one.text + said, facts={**one.facts, "lines": copies})
+            found.append(one)
+        return found
 
     def _gone(self, cta: int) -> Array:
         """The threads of a CTA that have exited."""

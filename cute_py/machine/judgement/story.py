@@ -14,10 +14,11 @@ MAX_LINES: Final = 8
 """Maximum number of lines of the text that one finding quotes."""
 WIDTH: Final = 110
 _QUIET: Final = (
-    "line", "other_line", "source_line", "instruction", "threads", "cause", "barrier", "phase", "change", CLEARED,
+    "line", "other_line", "released_line", "source_line", "instruction", "threads", "cause", "barrier", "phase",
+    "change", CLEARED,
 )  # fmt: skip
 """Facts that the message or the quoted lines already contain."""
-_ROLES: Final = {"other_line": "the other instruction"}
+_ROLES: Final = {"other_line": "the other instruction", "released_line": "the early arrival"}
 """Roles of quoted lines whose fact has the name of a field."""
 
 

@@ -26,6 +26,13 @@ scope too narrow | Two operations on one address synchronise only if the scope o
 read before it arrives | A copy writes these bytes, and the reader has not waited for its completion.
   -> Wait for the mbarrier or the group of the copy, and synchronise with the thread that waits
   <- async operations, completion mechanisms
+released before the read | A thread arrives at an mbarrier before it reads shared memory, and a copy that follows this
+  arrival writes the same bytes.
+  -> Arrive after the last read of these bytes
+  <- mbarrier.arrive; async operations, completion mechanisms
+arrival not ordered | An arrival counts in the current phase, so the phase before it must have completed in every run.
+  -> Arrive once in each round, after a wait that follows the phase before
+  <- mbarrier.arrive, phase completion
 overwritten while in use | Asynchronous work may still read these bytes, and the writer has not waited for its
   completion.
   -> Wait for the group of that work (cp.async.bulk.wait_group.read, wgmma.wait_group) before you write the bytes
@@ -61,6 +68,10 @@ registers in use | A thread must not access the registers of a product before it
 store under way at exit | A bulk store reads shared memory, which the SM releases when the CTA exits.
   -> Execute cp.async.bulk.wait_group.read 0 before the exit
   <- cp.async.bulk.wait_group
+store under way at exit, copy to a peer | A bulk copy to another CTA reads shared memory, which the SM releases when the
+  CTA exits; the copy completes on an mbarrier of the other CTA.
+  -> Execute barrier.cluster in both CTAs before the exit, after the other CTA has waited for this mbarrier
+  <- async operations; distributed shared memory
 load under way at exit | A copy writes shared memory, which the SM releases when the CTA exits.
   -> Wait for its mbarrier before the exit
   <- async operations; distributed shared memory

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from cute_py.diagnostics import Diagnostic
@@ -27,7 +27,8 @@ def check_groups(flow: Flow) -> Iterator[Diagnostic]:
     groups = _Groups(flow, flow.of("bulk.commit_group"), flow.of("bulk.wait_group"))
     endless, uncommitted, uncovered = list[Known](), list[Known](), list[Known]()
     for one in stores:
-        committed, covered = groups.commit(one), groups.wait(one)
+        walk = groups.walk(one)
+        committed, covered = walk.committed, walk.covered
         if not covered.found and not covered.missed:
             endless.append(one)
             continue
@@ -50,7 +51,7 @@ def check_groups(flow: Flow) -> Iterator[Diagnostic]:
             continue
         flow.tally.judge("bulk store", "wait")
         if not covered.found:
-            text = f"{one.event.statement.opcode} is never waited for: {groups.gap(one, covered)}"
+            text = f"{one.event.statement.opcode} is never waited for: {groups.gap(one, walk.run)}"
             where = "after the commit_group, " if after else ""
             fix = f"cp.async.bulk.wait_group.read 0 {where}before the kernel ends"
             yield flow.broken("wait", one, text, "cp.async.bulk.wait_group", fix=fix)
@@ -74,14 +75,22 @@ class _State(NamedTuple):
     same: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """Whether a path from a store completes it (`found`), whether a path to the end of the function may not (`missed`),
-    and the commits and waits that may run on these paths (`run`)."""
+class _Outcome(NamedTuple):
+    """Whether a path from a store completes it (`found`), and whether a path to the end of the function may not
+    (`missed`)."""
 
-    found: bool
-    missed: bool
-    run: frozenset[Place]
+    found: bool = False
+    missed: bool = False
+
+
+@dataclass(slots=True)
+class _Walk:
+    """A walk from a store to the end of the function: whether the store is committed, whether a wait covers its group,
+    and the commits and waits that may run."""
+
+    committed: _Outcome = field(default_factory=_Outcome)
+    covered: _Outcome = field(default_factory=_Outcome)
+    run: set[Place] = field(default_factory=set)
 
 
 class _Groups:
@@ -100,15 +109,17 @@ class _Groups:
         for one in sorted([*commits, *waits], key=lambda one: one.place):
             self._steps[one.event.block].append(one)
         self._most = min(max((one.constant("groups") or 0 for one in waits), default=0), _MOST_GROUPS)
-        self._found: dict[tuple[int, int, str, int, bool], _Outcome] = {}
+        self._found: dict[tuple[int, int, str, int], _Walk] = {}
 
-    def commit(self, store: Known) -> _Outcome:
-        """Return whether a store is committed to a group."""
-        return self._outcome(store, waits=False)
-
-    def wait(self, store: Known) -> _Outcome:
-        """Return whether a wait covers the group of a store."""
-        return self._outcome(store, waits=True)
+    def walk(self, store: Known) -> _Walk:
+        """Follow the paths from a store to the end of the function."""
+        block, predicate = store.event.block, store.event.statement.predicate
+        steps = self._steps.get(block, [])
+        first = next((i for i, one in enumerate(steps) if one.place > store.place), len(steps))
+        key = (block, first, predicate, self._flow.writes_before(store.place, predicate))
+        if key not in self._found:
+            self._found[key] = self._followed(*key)
+        return self._found[key]
 
     def absence(self, store: Known, ends: list[Known], name: str) -> str:
         """Describe why no commit, or no wait, of the function runs after a store."""
@@ -118,13 +129,13 @@ class _Groups:
         at = lines_text([one.line for one in after], self._flow.tally.sources)
         return f"the {name} at {at} runs only if the store does not run"
 
-    def gap(self, store: Known, covered: _Outcome) -> str:
+    def gap(self, store: Known, run: set[Place]) -> str:
         """Describe why none of the waits covers the group of a store."""
         flow, sources = self._flow, self._flow.tally.sources
-        waits = [one for one in self.waits if one.place in covered.run]
+        waits = [one for one in self.waits if one.place in run]
         if not waits:
             return self.absence(store, self.waits, "wait_group")
-        own = [one for one in self.commits if one.place in covered.run]
+        own = [one for one in self.commits if one.place in run]
         late = [one for one in waits if any(flow.comes_to(commit.place, one.place) for commit in own)]
         if not late:
             return (
@@ -138,63 +149,48 @@ class _Groups:
             "must leave at most as many groups as the kernel commits after this group"
         )
 
-    def _outcome(self, store: Known, *, waits: bool) -> _Outcome:
-        block, predicate = store.event.block, store.event.statement.predicate
-        steps = self._steps.get(block, [])
-        first = next((i for i, one in enumerate(steps) if one.place > store.place), len(steps))
-        written = self._flow.writes_before(store.place, predicate)
-        key = (block, first, predicate, written, waits)
-        if key not in self._found:
-            self._found[key] = self._search(*key)
-        return self._found[key]
-
-    def _search(self, block: int, first: int, predicate: str, written: int, waits: bool) -> _Outcome:
-        run: set[Place] = set()
+    def _followed(self, block: int, first: int, predicate: str, written: int) -> _Walk:
+        walk = _Walk()
         steps = self._steps.get(block, [])[first:]
-        states, found = self._leaving(block, steps, _State(_OPEN, True), predicate, written, waits, run)
-        missed = False
+        todo = [(block, one) for one in self._leaving(block, steps, _State(_OPEN, True), predicate, written, walk)]
         seen: set[tuple[int, _State]] = set()
-        todo = [(block, state) for state in states]
         while todo:
             number, state = todo.pop()
-            missed |= self._flow.ends(number)
+            if self._flow.ends(number):
+                walk.covered = walk.covered._replace(missed=True)
+                walk.committed = walk.committed._replace(missed=walk.committed.missed or state.newer == _OPEN)
             for after in self._flow.function.blocks[number].after:
                 if (after, state) not in seen:
                     seen.add((after, state))
                     steps = self._steps.get(after, [])
-                    states, done = self._leaving(after, steps, state, predicate, 0, waits, run)
-                    found |= done
-                    todo += [(after, one) for one in states]
-        return _Outcome(found, missed, frozenset(run))
+                    todo += [(after, one) for one in self._leaving(after, steps, state, predicate, 0, walk)]
+        return walk
 
     def _leaving(
-        self, block: int, steps: list[Known], state: _State, predicate: str, written: int, waits: bool, run: set[Place]
-    ) -> tuple[set[_State], bool]:
-        """Return the states after these commits and waits, and whether one of them completes the store."""
+        self, block: int, steps: list[Known], state: _State, predicate: str, written: int, walk: _Walk
+    ) -> set[_State]:
+        """Return the states after these commits and waits, and record what completes the store in the walk."""
         writes = self._flow.writes_before
-        newer, found = {state.newer}, False
+        newer = {state.newer}
         for one in steps:
             same = state.same and writes(one.place, predicate) == written
             own = one.event.statement.predicate
             if same and own and own == opposite(predicate):
                 continue
-            run.add(one.place)
+            walk.run.add(one.place)
             groups = one.constant("groups") or 0
             if one.row == "bulk.commit_group":
-                made = {min(held + 1, self._most) for held in newer} if waits else set()
-                found |= not waits and bool(newer)
-            elif not waits:
-                made = newer
-            elif groups > _MOST_GROUPS:
-                made, found = newer, found or max(newer, default=_OPEN) > _OPEN
+                made = {min(held + 1, self._most) for held in newer}
+                walk.committed = walk.committed._replace(found=walk.committed.found or _OPEN in newer)
             else:
-                made = {held for held in newer if held < max(groups, _OPEN + 1)}
-                found |= len(made) < len(newer)
+                made = newer if groups > _MOST_GROUPS else {held for held in newer if held < max(groups, _OPEN + 1)}
+                covered = max(newer, default=_OPEN) > _OPEN if groups > _MOST_GROUPS else len(made) < len(newer)
+                walk.covered = walk.covered._replace(found=walk.covered.found or covered)
             sure = not own or (same and own == predicate)
             newer = made if sure else newer | made
         size = len(self._flow.function.blocks[block].statements)
         same = state.same and writes((block, size), predicate) == written
-        return {_State(held, same) for held in newer}, found
+        return {_State(held, same) for held in newer}
 
 
 _LOAD_ROWS: Final = {"load": "cp.async.bulk.tensor", "bulk.load": "cp.async.bulk"}

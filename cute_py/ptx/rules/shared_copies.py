@@ -35,7 +35,7 @@ def check_alignments(flow: Flow) -> Iterator[Diagnostic]:
         formed = [one for one in flow.of(row) if one.names]
         for one in formed:
             value = one.value(name)
-            sure = 1 if value is None else min(flow.values.multiple(value, flow.alignments), need)
+            sure = 1 if value is None else min(flow.values.multiple(value, flow.function.alignments), need)
             rest = 0 if value is None else value.offset % sure
             if rest:
                 wrong[rest, sure].append(one)
@@ -87,13 +87,13 @@ def _declared(flow: Flow, one: Known, name: str) -> Value | None:
     offset."""
     value = one.value(name)
     symbol = "" if value is None else flow.values.symbol(value)
-    return value if symbol in flow.sizes and flow.symbols.get(symbol) == "shared" else None
+    return value if symbol in flow.function.sizes and flow.function.symbols.get(symbol) == "shared" else None
 
 
 def _passed_end(flow: Flow, one: Known, name: str, value: Value, size: int) -> Iterator[Diagnostic]:
     """Report the bytes of a copy that are outside its variable."""
     begin, symbol = value.offset, flow.values.symbol(value)
-    end, declared, shown = begin + size, flow.sizes[symbol], shortened(symbol, 60)
+    end, declared, shown = begin + size, flow.function.sizes[symbol], shortened(symbol, 60)
     most = (declared - begin) // STORE_UNIT * STORE_UNIT
     if begin < 0:
         text = f"the {name} of the copy is {counted(-begin, 'byte')} before {shown}; must not be before it"

@@ -210,7 +210,7 @@ class MemoryJudge(Observer):
         shadow.reads.reshape(-1)[slot] = keys
         shadow.readers.reshape(-1)[slot] = lanes_of(f, site, count)
         if strong:
-            self.keeper.meet(f, array, offsets, order, reads=True, writes=False)
+            self.keeper.meet(f, site, array, offsets, order, reads=True, writes=False)
             if site.number in self.assumed:
                 line = self.m.code.instructions[site.number].line
                 self.m.totals.unjudged[
@@ -228,7 +228,7 @@ class MemoryJudge(Observer):
         at, count = shadow.granules(offsets, nbytes)
         strong = order.strong
         if strong:
-            self.keeper.meet(f, array, offsets, order, reads=False, writes=True)
+            self.keeper.meet(f, site, array, offsets, order, reads=False, writes=True)
         keys = self._keys(f, site, count, strong)
         same = Same(array, offsets, values, count)
         self._overwrite(f, site, shadow, at, keys, offsets, count, same)
@@ -244,7 +244,7 @@ class MemoryJudge(Observer):
         if shadow is None:
             return
         at, count = shadow.granules(offsets, nbytes)
-        self.keeper.meet(f, array, offsets, order, reads=site.name == "atom", writes=True)
+        self.keeper.meet(f, site, array, offsets, order, reads=site.name == "atom", writes=True)
         keys = self._keys(f, site, count, True)
         if shadow is self.shared and not shadow.writes[at].all():
             self._never_written(f, site, at, shadow.writes[at], count)
@@ -433,8 +433,9 @@ class MemoryJudge(Observer):
             self.stores[int(f.warps[0])] = (self.clocks.now, site, f)
 
     def _loads_of(self, f: Frame, site: Site, transfer: AsyncWork) -> None:
-        """Record a copy that writes shared memory: the CTA must wait for it before it exits."""
-        for one, place in zip(transfer.writes, transfer.barriers, strict=False):
+        """Record a copy that writes or reads shared memory: the CTA must wait for it before it exits."""
+        places = (*transfer.barriers, *transfer.barriers)
+        for one, place in zip((*transfer.writes, *transfer.reads), places, strict=False):
             if one.array is self.m.shared:
                 start = one.start if one.offsets is None else int(one.offsets[0])
                 self.keeper.loads.setdefault(start // self.m.shared_stride, {})[place] = (
@@ -517,7 +518,7 @@ class MemoryJudge(Observer):
             shadow.reads[slot, at] = key
 
     def _async_write(self, f: Frame, site: Site, one: Touched, who: tuple[int, Array], key: int, kind: str) -> None:
-        shadow = self.shadow_of(one.array)
+        shadow = self.shadow_of(one.array) if one.offsets is None else self._shadow(one.array, one.nbytes)
         if shadow is None:
             return
         self.stored |= shadow is not self.shared
@@ -672,8 +673,8 @@ class MemoryJudge(Observer):
         for place, (time, site, f) in self.keeper.loads.pop(cta, {}).items():
             _, column = clocks.barrier_column(place)
             if time > int(known[:, column].max()):
-                own = f.parts[0][0] == cta
-                self.reports.under_way(f, site, "load under way at exit", "warning" if own else "error")
+                rule = f"{'load' if place // self.m.shared_stride == cta else 'store'} under way at exit"
+                self.reports.under_way(f, site, rule, "warning" if rule[0] == "l" and f.parts[0][0] == cta else "error")
 
     def findings(self) -> list[Diagnostic]:
         """Return the findings."""

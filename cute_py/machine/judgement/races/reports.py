@@ -16,6 +16,8 @@ from cute_py.machine.judgement.races.shadow import (
     COLUMN_BITS,
     SITE,
     SITE_BITS,
+    TIME,
+    TIME_BITS,
 )
 from cute_py.machine.rules import REASONS
 from cute_py.machine.threads import LANES, groups_of_cta
@@ -24,8 +26,9 @@ if TYPE_CHECKING:
     from cute_py.diagnostics import Diagnostic
     from cute_py.machine.code import Code
     from cute_py.machine.judgement.races.clocks import Clocks
+    from cute_py.machine.judgement.races.releases import Releases
     from cute_py.machine.sites import Site
-    from cute_py.machine.threads import Frame, Host
+    from cute_py.machine.threads import Array, Frame, Host
     from cute_py.ptx.source import SourceInstruction
 
 MAX_FINDINGS: Final = 24
@@ -44,6 +47,8 @@ class Reports:
         self.code = code
         self._seen: dict[tuple[str | int | bool | tuple[int, ...], ...], int] = {}
         self._found: list[tuple[tuple[str | int | bool | tuple[int, ...], ...], Diagnostic]] = []
+        self.releases: Releases | None = None
+        """The arrivals of the wave; the keeper of the clocks sets them."""
         self._numbers: Any = np.zeros((0, 3), np.int64)
 
     def began(self, m: Host, first_cluster: int) -> None:
@@ -142,6 +147,8 @@ class Reports:
                 rule = "overwritten while in use"
         elif column >= clocks.warps and reader:
             rule = "overwritten while in use"
+        if shared and self._released_early(f, site, clocks, place, other, what, reader):
+            return
         if not shared and self._harmless(keys, reader or what == "reads", clocks):
             severity = "warning"
         one = other >> SITE & SITE_BITS
@@ -163,6 +170,54 @@ class Reports:
             "other_threads": self.agent(clocks, other),
         }
         self.add(key, text, site.one, severity, **facts)
+
+    def _released_early(
+        self, f: Frame, site: Site, clocks: Clocks, place: tuple[Array, int], other: int, what: str, reader: bool
+    ) -> bool:  # fmt: skip
+        """Report a race between a copy and a read whose threads have arrived at an mbarrier before the read, if the
+        copy follows this arrival; return whether it is one."""
+        cluster, column = (other >> CLUSTER & CLUSTER_BITS) - self.first_cluster, other >> COLUMN & COLUMN_BITS
+        number = other >> SITE & SITE_BITS
+        pair: tuple[SourceInstruction | None, SourceInstruction | None]
+        if self.releases is None or not 0 <= cluster < clocks.clusters:
+            return False
+        if what == "reads" and clocks.fixed <= column:
+            arrival = self.releases.before_copy(f, cluster, column, other >> TIME & TIME_BITS, site)
+            pair, who = (site.one, self.instruction(other)), f.text()
+        elif what == "writes" and reader and column < clocks.warps and site.name == "cp":
+            arrival = self.releases.before_write(f, cluster, column, number)
+            pair, who = (self.instruction(other), site.one), self.agent(clocks, other)
+        else:
+            return False
+        read, copy = pair
+        if arrival is None or read is None or copy is None:
+            return False
+        rule = "released before the read"
+        if self._again((rule, read.line)):
+            return True
+        files = self.code.files
+        text = (
+            f"{who} read {self.where(*place)} after an arrival at {place_text(arrival.one, files)}; the copy at "
+            f"{place_text(copy, files)}, which writes these bytes, follows this arrival"
+        )
+        self.add(
+            (rule, read.line), text, read, "error", threads=who, address=self.where(*place),
+            released_line=arrival.one.line, other=shortened(copy.text, 160), other_line=copy.line,
+        )  # fmt: skip
+        return True
+
+    def arrival(self, f: Frame, site: Site, place: int, phase: int, made: Site) -> None:
+        """Report an arrival that nothing orders after the phase before it."""
+        where = self.where(self.m.shared, place)
+        text = (
+            f"{f.text()} {_verb(f, 'arrives')} at the mbarrier at {where} in phase {phase}; nothing orders the end of "
+            f"phase {phase - 1} before this arrival, so another run may count it in phase {phase - 1}, or complete "
+            f"phase {phase} before other threads have waited for phase {phase - 1}"
+        )
+        self.add(
+            ("arrival not ordered", str(site.one.loc or site.number)), text, site.one, "error", threads=f.text(),
+            barrier=where, phase=phase, other=made.one.text, other_line=made.one.line,
+        )  # fmt: skip
 
     def _opcode(self, number: int) -> str:
         return self.code.instructions[number].opcode if number < len(self.code.instructions) else ""
@@ -276,10 +331,13 @@ class Reports:
         """Report a CTA that exits while its copy is in flight."""
         what = "reads" if rule.startswith("store") else "writes"
         text = f"a copy of {f.text()} may still {what[:-1]} shared memory when the CTA that owns the memory exits"
-        if what == "reads" and _architecture_number(self.code.module.target) >= EXITS_EARLY:
+        facts = {"threads": f.text()}
+        if what == "reads" and "mbarrier" in site.one.opcode:
+            facts["cause"] = "copy to a peer"
+        elif what == "reads" and _architecture_number(self.code.module.target) >= EXITS_EARLY:
             text += "; CUTLASS's epilogues for sm_100 exit in the same way, and devices run them"
             severity = "warning"
-        self.add((rule, site.number), text, site.one, severity, threads=f.text())
+        self.add((rule, site.number), text, site.one, severity, **facts)
 
 
 def _verb(f: Frame, third_person: str) -> str:

@@ -16,6 +16,9 @@ import numpy as np
 
 from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer
 from cute_py.machine.judgement.races.clocks import MAX_TIME, Clocks, Released
+from cute_py.machine.judgement.races.releases import Releases
+from cute_py.machine.judgement.waits import PhaseWait
+from cute_py.machine.threads import LANES
 
 if TYPE_CHECKING:
     from cute_py.machine.code import Code
@@ -48,6 +51,8 @@ class _Phases:
     """(warps of the cluster,): when each warp used it last."""
     fenced: bool = False
     phase: int = 0
+    waited: set[int] = field(default_factory=set)
+    """The warps of the cluster that have waited for a phase."""
     seen: set[tuple[bytes, bool]] = field(default_factory=set)
     """Warps that know the initialisation, with the proxy; clocks only grow, so this stays true."""
 
@@ -72,6 +77,10 @@ class ClockKeeper(Observer):
             self._now = self.clocks.now
         self.m = m
         self.clocks = Clocks(m, self._now)
+        self.reports.releases = self.releases = Releases(m, self.clocks)
+        self._early: dict[int, tuple[_Phases, int, Frame, Site, int]] = {}
+        """Place of an mbarrier -> the mbarrier, the warp, threads and site of the first arrival that nothing orders
+        after the phase before it, and the number of its phase."""
         self.barriers: dict[int, _Phases | None] = {}
         """Place -> its mbarrier; None if the mbarrier was invalidated."""
         self.loads: dict[int, dict[int, tuple[int, Site, Frame]]] = {}
@@ -85,6 +94,10 @@ class ClockKeeper(Observer):
         self._commits: dict[str, tuple[Array, Array]] = {}
         self._meetings: dict[tuple[int, int, int], Released] = {}
         self._far: dict[tuple[int, int], Array] = {}
+        self._unfenced = np.zeros(m.ctas, np.bool_)
+        """For each CTA: whether it has written global memory since its last fence."""
+        self._assumed: dict[tuple[int, int], tuple[int, Site]] = {}
+        """Array and place -> CTA and site of a relaxed write there, which no fence of its CTA precedes."""
 
     # ---- barriers of a warp, of a CTA, of a cluster ------------------------------------------------------------------
 
@@ -154,6 +167,7 @@ class ClockKeeper(Observer):
                 self.clocks.proxy_fence(f)
             return
         self.clocks.fence(f)
+        self._unfenced[self.clocks.ctas_of(f)] = False
         if "mbarrier_init" in parts:
             cluster, rows = self.clocks.rows(f)
             mine = set(zip(cluster.tolist(), rows.tolist(), strict=True))
@@ -197,8 +211,35 @@ class ClockKeeper(Observer):
             return
         held = self._use(f, site, place)
         if held is not None:
+            if held.phase and site.name == "mbarrier" and place not in self._early:
+                self._unordered(f, site, place, held)
+            self.releases.arrived(f, site, place)
             self.clocks.release(f, held.arriving)
             self.clocks.tick()
+
+    def _unordered(self, f: Frame, site: Site, place: int, held: _Phases) -> None:
+        """Record an arrival of a warp that does not know that the phase before the current one has completed."""
+        cluster, rows = self.clocks.rows(f)
+        _, column = self.clocks.barrier_column(place)
+        late = np.flatnonzero(self.clocks.known[cluster, rows, 0, column] < held.start + held.phase)
+        if len(late):
+            warp = int(f.warps[late[0]])
+            some = f if len(f.warps) == 1 else f.subset(f.threads // LANES == warp)
+            self._early[place] = held, int(rows[late[0]]), some, site, held.phase
+
+    def ended(self, m: Host, failed: bool) -> None:
+        """Report the first unordered arrival at an mbarrier that other warps wait for; others may follow from it."""
+        waiting = {
+            (int(place), int(warp) % self.clocks.warps)
+            for one in m.waiting
+            if isinstance(one.on, PhaseWait)
+            for place in np.unique(one.on.places)
+            for warp in one.frame.warps
+        }
+        for place, (held, warp, f, site, phase) in self._early.items():
+            if held.waited - {warp} or any(at == place and other != warp for at, other in waiting):
+                self.reports.arrival(f, site, place, phase, held.made)
+                return
 
     def copies_arrive(self, f: Frame, site: Site, places: Array, counted: bool) -> None:
         """Release the clocks of threads whose arrival follows their copies so far, including these copies."""
@@ -249,12 +290,14 @@ class ClockKeeper(Observer):
             some = f if len(places) == 1 or bool((places == place).all()) else f.subset(places == place)
             held = self._use(some, site, place)
             if held is not None:
+                held.waited.update(self.clocks.rows(some)[1].tolist())
                 self.clocks.acquire(some, held.over)
 
     def issued(self, f: Frame, site: Site, transfer: AsyncWork) -> None:
         """Check the use of barriers that a copy signals through the asynchronous proxy."""
         for place in transfer.barriers:
             self._use(f, site, place, asynchronous=True)
+            self.releases.issued(f, place, self.phase_time(place))
 
     def _use(self, f: Frame, site: Site, place: int, *, asynchronous: bool = False) -> _Phases | None:
         """Check that the initialisation of a barrier happens before its use by the threads of a frame."""
@@ -332,7 +375,23 @@ class ClockKeeper(Observer):
 
     # ---- strong accesses ---------------------------------------------------------------------------------------------
 
-    def meet(self, f: Frame, array: Array, offsets: Array, order: AccessOrder, *, reads: bool, writes: bool) -> None:
+    def wrote(
+        self,
+        f: Frame,
+        site: Site,
+        array: Array,
+        offsets: Array,
+        nbytes: int,
+        order: AccessOrder,
+        values: Array | None = None,
+    ) -> None:
+        """Record the CTAs that write global memory, until their next fence."""
+        if not order.strong and array is not self.m.shared and array is not self.m.local:
+            self._unfenced[self.clocks.ctas_of(f)] = True
+
+    def meet(
+        self, f: Frame, site: Site, array: Array, offsets: Array, order: AccessOrder, *, reads: bool, writes: bool
+    ) -> None:
         """Synchronise strong accesses to the same address: writes release, and reads acquire."""
         alone = f.n == 1 or bool((offsets == offsets[0]).all())
         places = offsets[:1] if alone else np.unique(offsets)
@@ -341,12 +400,30 @@ class ClockKeeper(Observer):
         for place in places.tolist():
             some = f if len(places) == 1 else f.subset(offsets == place)
             key = (id(array), place)
+            if place >= 0 and array is not self.m.shared:
+                self._assume(some, site, key, order, reads=reads, writes=writes)
             if writes:
                 self._release_place(some, key)
             if reads:
                 self._acquire_place(some, key)  # the clocks released there before, and by this instruction
         if writes:
             self.clocks.tick()
+
+    def _assume(
+        self, f: Frame, site: Site, key: tuple[int, int], order: AccessOrder, *, reads: bool, writes: bool
+    ) -> None:
+        """Record as not judged an order between CTAs that a relaxed write without a fence before it creates."""
+        cta, assumed = int(f.ctas[0]), self._assumed.get(key)
+        if reads and assumed is not None and (assumed[0] != cta or len(f.parts) > 1):
+            line = self.m.code.instructions[assumed[1].number].line
+            self.m.totals.unjudged[
+                f"the order between CTAs that the relaxed or volatile write at line {line} creates: the run treats it "
+                "as a release, although no fence follows the earlier writes of its CTA to global memory"
+            ] = None
+        if writes and not order.releases and self._unfenced[self.clocks.ctas_of(f)].any():
+            self._assumed[key] = cta, site
+        elif writes:
+            self._assumed.pop(key, None)
 
     @property
     def _near(self) -> bool:

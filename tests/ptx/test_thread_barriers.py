@@ -1,0 +1,156 @@
+"""Barriers that only some threads reach, and registers of tcgen05.ld that are used too early."""
+
+from __future__ import annotations
+
+import pytest
+
+from cute_py.cli.main import main
+from cute_py.ptx import check_program
+from tests.each import each_of
+from tests.ptx.test_check_program import REGISTERS
+
+HEAD = ".version 8.7\n.target {}\n.address_size 64\n"
+BARRIER = "bar.sync 0;"
+
+
+def kernel(
+    *body: str, directives: str = "", arch: str = "sm_90a", head: str = ".visible .entry k(.param .u32 n)"
+) -> str:
+    """A kernel with the thread index in %r1, its lane in %r2, the parameter in %r3 and the block index in %r4."""
+    start = (
+        "mov.u32 %r1, %tid.x;\nand.b32 %r2, %r1, 31;\n"
+        + ("ld.param.u32 %r3, [n];\n" if ".param" in head else "")
+        + "mov.u32 %r4, %ctaid.x;\nmov.u32 %r5, %ntid.x;\nshr.u32 %r6, %r1, 5;\n"
+    )
+    return f"{HEAD.format(arch)}{head}{directives}\n{{\n{REGISTERS}{start}" + "\n".join([*body, "ret;", "}", ""])
+
+
+def found(text: str) -> list[str]:
+    return [f"{one.severity} {one.rule}" for one in check_program(text).found]
+
+
+def branch(condition: str, *body: str) -> tuple[str, ...]:
+    """Instructions that threads skip if a condition holds."""
+    return (f"setp.{condition};", "@%p1 bra SKIP;", *body, "SKIP:")
+
+
+WARNING = ["warning barrier_threads"]
+
+
+@each_of(
+    ("body", "directives"),
+    [
+        (branch("gt.u32 %p1, %r1, 15", BARRIER), ""),
+        (branch("ne.s32 %p1, %r2, 3", BARRIER), ""),
+        (branch("ne.s32 %p1, %r6, 1", BARRIER), ""),
+        (branch("ne.s32 %p1, %r6, 1", BARRIER), ".reqntid 128"),
+        (branch("ne.s32 %p1, %r6, 1", BARRIER, "SKIP2:", BARRIER), ".maxntid 128"),
+        (branch("gt.u32 %p1, %r1, 15", "bar.sync 1, 64;"), ""),
+        (branch("gt.u32 %p1, %r1, 63", BARRIER), ".reqntid 128, 1, 1"),
+        (("setp.lt.u32 %p1, %r1, 16;", f"@%p1 {BARRIER}"), ""),
+        (("setp.lt.u32 %p1, %r1, 16;", f"@!%p1 {BARRIER}"), ""),
+        (("setp.lt.u32 %p1, %r1, 16;", "@%p1 bar.red.popc.u32 %r9, 0, %p2;"), ""),
+        (("setp.eq.u32 %p1, %r1, 0;", "@%p1 bra A;", BARRIER, "bra B;", "A:", BARRIER, "B:"), ""),
+        (("L:", *branch("gt.u32 %p1, %r1, 95", BARRIER), "bra L;"), ".reqntid 128"),
+    ],
+)
+def test_a_barrier_that_some_threads_do_not_reach(body: tuple[str, ...], directives: str) -> None:
+    report = check_program(kernel(*body, directives=directives))
+    if "L:" in body:  # the loop never ends, so no thread exits
+        assert not report.found
+        return
+    assert [f"{one.severity} {one.rule}" for one in report.found] == WARNING, report
+    assert "depends on the thread index" in report.found[0].message
+
+
+@each_of(
+    ("body", "directives"),
+    [
+        ((BARRIER,), ""),
+        (branch("ge.u32 %p1, %r4, %r3", BARRIER), ""),  # whole blocks return
+        (branch("gt.u32 %p1, %r1, 127", BARRIER), ".reqntid 128"),  # no thread skips it
+        ((*branch("gt.u32 %p1, %r1, 15", "membar.cta;"), BARRIER), ""),
+        (("setp.gt.u32 %p1, %r1, 512;", "@%p1 bra T;", BARRIER, "bra E;", "T: trap;", "E:"), ""),
+        (("setp.ne.u32 %p1, %r3, 0;", f"@%p1 {BARRIER}"), ""),
+    ],
+)
+def test_a_barrier_that_all_threads_reach(body: tuple[str, ...], directives: str) -> None:
+    report = check_program(kernel(*body, directives=directives))
+    assert not report.found
+    assert report.scope.judged[-1] == "1 thread barrier (threads)"
+    assert [line.partition(":")[0] for line in report.scope.not_judged] == ["order of threads"]
+    assert "nothing to judge" not in str(report)
+    assert "no rule is broken" in str(check_program(kernel(*body, directives=directives), launched=True))
+
+
+RUN_TIME = "a condition that is known only at run time"
+OTHERS = "other threads may reach another instruction"
+COUNT = "its count must be the number of threads"
+
+
+@each_of(
+    ("body", "reason", "count"),
+    [
+        (branch("lt.u32 %p1, %r1, %r3", BARRIER), RUN_TIME, 1),
+        (branch("lt.u32 %p1, %r1, %r5", BARRIER), RUN_TIME, 1),
+        (("ld.global.u32 %r9, [%rd1];", *branch("eq.u32 %p1, %r9, 0", BARRIER)), RUN_TIME, 1),
+        (("mov.u32 %r9, %r1;", "L:", BARRIER, "add.u32 %r9, %r9, %r5;", "setp.lt.u32 %p1, %r9, 1024;", "@%p1 bra L;"),
+         RUN_TIME, 1),
+        (branch("ne.s32 %p1, %r6, 0", "bar.sync 1, 32;", "bar.arrive 2, 64;"), COUNT, 2),
+        (("setp.eq.u32 %p1, %r6, 0;", "@%p1 bra A;", BARRIER, "bra B;", "A:", BARRIER, "B:"), OTHERS, 2),
+        (("setp.eq.u32 %p1, %r6, 0;", f"@%p1 {BARRIER}", f"@!%p1 {BARRIER}"), OTHERS, 2),
+    ],
+)  # fmt: skip
+def test_barriers_that_are_not_judged(body: tuple[str, ...], reason: str, count: int) -> None:
+    report = check_program(kernel(*body))
+    assert not report.found, report
+    (left,) = [line for line in report.scope.not_judged if "thread barrier" in line]
+    assert left.startswith(f"{count} thread barrier") and reason in left
+
+
+def test_a_barrier_of_a_function() -> None:
+    left = check_program(kernel(BARRIER, head=".func f()")).scope.not_judged
+    assert any("the callers of the function determine which threads reach it" in line for line in left)
+
+
+def test_strict_does_not_pass_a_barrier(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
+    path = f"{tmp_path}/kernel.ptx"
+    for body in ((BARRIER,), branch("gt.u32 %p1, %r1, 15", BARRIER)):
+        with open(path, "w") as out:
+            out.write(kernel(*body))
+        assert (main(["check", path]), main(["check", path, "--strict"])) == (0, 1)
+        capsys.readouterr()
+
+
+def test_copies_of_a_barrier_have_one_warning() -> None:
+    steps = [f"setp.ge.u32 %p{n}, %r1, {64 >> n};\n@%p{n} bra DONE;\n{BARRIER}" for n in (1, 2, 3)]
+    (one,) = check_program(kernel(*steps, "DONE:")).found
+    assert one.facts["lines"] == [15, 18, 21]
+    assert "only some threads" in one.message or "only threads 0 to 31" in one.message
+
+
+LOAD = "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r10, %r11}, [%r9];"
+TENSOR_WAIT = "tcgen05.wait::ld.sync.aligned;"
+USE = "add.u32 %r12, %r10, 1;"
+
+
+@each_of(
+    ("body", "early"),
+    [
+        ((LOAD, TENSOR_WAIT, USE), False),
+        ((LOAD, USE, TENSOR_WAIT), True),
+        ((LOAD, "mov.b32 %r13, %r11;", TENSOR_WAIT, "add.u32 %r12, %r13, 1;"), False),
+        ((LOAD, "mov.b32 %r13, %r11;", "add.u32 %r12, %r13, 1;"), True),
+        ((LOAD, "mov.u32 %r10, 1;", USE), False),
+        ((LOAD, "@%p1 bra L;", TENSOR_WAIT, "L:", USE), False),  # the wait is on some path
+        (("L:", LOAD, TENSOR_WAIT, USE, "@%p1 bra L;"), False),
+        ((USE, LOAD, "st.global.b32 [%rd1], %r11;"), True),
+    ],
+)
+def test_registers_of_a_load_from_tensor_memory(body: tuple[str, ...], early: bool) -> None:
+    """A run does not judge them either."""
+    for launched in (False, True):
+        report = check_program(kernel(*body, arch="sm_100a"), launched=launched)
+        assert not report.found
+        assert any("PTX requires a tcgen05.wait::ld" in line for line in report.scope.not_judged) is early
+        assert ("1 tcgen05.ld (registers)" in report.scope.judged) is not early
