@@ -178,7 +178,7 @@ def test_composed_layouts_maps_tensors_and_errors_have_words() -> None:
         cute.tma.encode(cute.tma.TensorMapTiled(6, 4, (512, 1024), (1000,), (64, 300)))
     text = cute.explain(error.value)
     assert text.startswith("TmaLimitError: ")
-    assert "4 bytes; must be a multiple of 16" in text
+    assert "globalAddress = 0x4; must be a multiple of 16" in text
     assert "300" in text
 
 

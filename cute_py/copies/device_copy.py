@@ -36,7 +36,7 @@ from cute_py.copies.prepared_copy import Kept, PreparedCopy
 from cute_py.copies.report import measure_copy
 from cute_py.copies.tune import tuned_copy
 from cute_py.diagnostics import Diagnostic, refuse
-from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, TmaLimitError
+from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, TmaLimitError, counted
 from cute_py.gpu.arrays import array_over, array_view, device_of_array, host_bytes, host_copy, require_pair, span
 from cute_py.gpu.device import Device, DeviceBuffer, common_device, open_device
 from cute_py.gpu.isolate import call_isolated
@@ -120,7 +120,8 @@ def _at(atom: TmaAtom, view: ArrayView) -> bytes:
     """Return the atom's descriptor with the address of `view`."""
     moved = view.address - int(atom.request.global_address)
     if moved % 16:
-        text = f"the address {view.address:#x} is {view.address % 16} bytes past a multiple of 16"
+        past = counted(view.address % 16, "byte")
+        text = f"the address {view.address:#x} is {past} past a multiple of 16"
         found = Diagnostic("address", "globalAddress", view.address, "bytes", "be a multiple of 16", SOURCE, text=text)
         refuse(TmaLimitError, [found])
     return bytes(replace(atom.descriptor, "global_address", view.address))

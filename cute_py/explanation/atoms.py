@@ -4,6 +4,7 @@ thread holds."""
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -14,11 +15,14 @@ from cute_py.atom.element_types import ElementType, cpp_type_text
 from cute_py.atom.evidence import evidence_of
 from cute_py.atom.mma_atom import OPERANDS, MmaAtom
 from cute_py.atom.mma_atoms import MMA_ATOMS, mma_atom
+from cute_py.atom.template_name import split_template
 from cute_py.atom.tiled_copy import ThrCopy, TiledCopy
 from cute_py.atom.tiled_mma import ThrMma, TiledMma
 from cute_py.dtypes import DTypeLike, as_dtype
-from cute_py.errors import InvalidValueError, counted, given, nearest_names
+from cute_py.errors import InvalidValueError, counted, given, nearest_names, unless_refused
+from cute_py.explanation.definitions import member_text
 from cute_py.layout import Layout, cosize, product_each, size
+from cute_py.notation.parse import parse
 
 SHOWN_ATOMS: Final = 2
 """Other atoms with one instruction that are named."""
@@ -98,6 +102,110 @@ def mnemonic_text(text: str) -> str | None:
     if "<" in atom.name:
         head += " Its template arguments below are examples."
     return f"{head}\n\n{atom_text(atom)}"
+
+
+def traits_operation(written: str) -> tuple[str, tuple[str, ...]]:
+    """The operation of a `Copy_Traits`, and its other arguments. Any other type is the operation itself.
+
+    >>> traits_operation("cute::Copy_Traits<cute::SM90_TMA_LOAD, cute::C<16384>>")
+    ('SM90_TMA_LOAD', ('cute::C<16384>',))
+    """
+    name, parts = split_template(written)
+    if name.removeprefix("cute::") != "Copy_Traits" or not parts:
+        return written.removeprefix("cute::"), ()
+    return parts[0].removeprefix("cute::"), parts[1:]
+
+
+def tma_atom_text(name: str) -> str | None:
+    """Explain the arguments of a `Copy_Atom` of a TMA operation; None for another operation.
+
+    >>> print(tma_atom_text("SM90_TMA_LOAD, half_t").splitlines()[1])
+      elements: half_t
+    """
+    from cute_py.tma.atom.op import Op
+
+    _, (written, *types) = split_template(f"Copy_Atom<{name}>")
+    operation, more = traits_operation(written)
+    if operation not in Op.__members__:
+        return None
+    moved = unless_refused(parse, more[0].removeprefix("cute::")) if more else None
+    lines = [f"elements: {types[0]}"] if types else []
+    if isinstance(moved, int) and int(moved) > 0:
+        lines.append(f"one instruction moves {int(moved)} bits, {int(moved) / 8:g} bytes")
+    lines.append("not in the type: the tensor map, and the layout of the tile in shared memory")
+    listed = "\n".join(f"  {line}" for line in lines)
+    return f"A copy atom of {operation}\n{listed}\n\n{member_text(Op[operation])}"
+
+
+WHOLE_FAMILIES: Final = ("wgmma.mma_async", "ldmatrix", "stmatrix")
+"""Instructions for whose shapes and counts CuTe has an atom each."""
+_SHAPE: Final = re.compile(r"m(?P<m>[0-9]{1,9})n(?P<n>[0-9]{1,9})k(?P<k>[0-9]{1,9})")
+_COUNT: Final = re.compile(r"x[0-9]{1,9}")
+
+
+def wrong_form(text: str) -> str | None:
+    """The rule that the shape or the count of an instruction breaks, from the instructions of the atoms. None if an
+    atom issues the instruction, or if more than its shape or count differs from all of them.
+
+    >>> wrong_form("wgmma.mma_async.sync.aligned.m64n100k16.f32.f16.f16")
+    'n is 100 in m64n100k16; must be a multiple of 8 from 8 to 256'
+    >>> wrong_form("ldmatrix.sync.aligned.m8n8.x3.shared.b16")
+    'the number of matrices is x3; must be x1, x2 or x4'
+    """
+    wanted = _mnemonic(text)
+    if not ".".join(wanted).startswith(WHOLE_FAMILIES):
+        return None
+    forms = {_mnemonic(row.ptx) for table in (MMA_ATOMS, COPY_ATOMS) for row in table.values() if row.ptx}
+    if wanted in forms:
+        return None
+    for pattern in (_SHAPE, _COUNT):
+        places = [i for i, part in enumerate(wanted) if pattern.fullmatch(part)]
+        if len(places) != 1:
+            continue
+        bare = _without(wanted, pattern)
+        parts = [next(filter(pattern.fullmatch, form)) for form in forms if _without(form, pattern) == bare]
+        if parts:
+            written = wanted[places[0]]
+            return _wrong_shape(written, parts) if pattern is _SHAPE else _wrong_count(written, parts)
+    return None
+
+
+def _without(form: tuple[str, ...], pattern: re.Pattern[str]) -> tuple[str, ...]:
+    """The parts of an instruction, without those that match a pattern."""
+    return tuple(part for part in form if not pattern.fullmatch(part))
+
+
+def _wrong_count(written: str, parts: Sequence[str]) -> str:
+    return f"the number of matrices is {written}; must be {listed_or(sorted(parts))}"
+
+
+def _wrong_shape(written: str, parts: Sequence[str]) -> str:
+    found = _SHAPE.fullmatch(written)
+    extents = [one.groupdict() for part in parts if (one := _SHAPE.fullmatch(part))]
+    wrong = []
+    for name, digits in found.groupdict().items() if found is not None else ():
+        numbers = sorted({int(one[name]) for one in extents})
+        if int(digits) not in numbers:
+            wrong.append(f"{name} is {int(digits)} in {written}; must be {_numbers(numbers)}")
+    return "; ".join(wrong)
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    """A set of numbers as a rule, if it is one, or as a list."""
+    step = numbers[1] - numbers[0] if len(numbers) > 2 else 0
+    if step and list(numbers) == list(range(step, numbers[-1] + 1, step)):
+        return f"a multiple of {step} from {numbers[0]} to {numbers[-1]}"
+    return listed_or([str(number) for number in numbers])
+
+
+def listed_or(names: Sequence[str]) -> str:
+    """Join names with commas, and the last one with 'or'.
+
+    >>> listed_or(["x1", "x2", "x4"]), listed_or(["x1"])
+    ('x1, x2 or x4', 'x1')
+    """
+    *most, last = names
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def _mnemonic(text: str) -> tuple[str, ...]:

@@ -137,7 +137,7 @@ def _operation(name: str) -> Callable[..., LayoutLike | Parsed] | None:
     """The operation of the layout algebra with this name whose calls are evaluated."""
     from cute_py import layout as algebra
     from cute_py.tensor.partition import local_tile
-    from cute_py.tensor.tensor import make_identity_layout
+    from cute_py.tensor.tensor import make_identity_layout, make_identity_tensor
 
     named: dict[str, Callable[..., LayoutLike | Parsed]] = {
         "layout": layout_mode,
@@ -145,6 +145,7 @@ def _operation(name: str) -> Callable[..., LayoutLike | Parsed] | None:
         "slice": slice_,
         "local_tile": local_tile,
         "make_identity_layout": make_identity_layout,
+        "make_identity_tensor": make_identity_tensor,
     }
     if name in named:
         return named[name]
@@ -196,10 +197,12 @@ def _read_call(found: re.Match[str] | None, nested: int = 0) -> _Call | None:
         return None
     parts = [part for part in split_operands(found["operands"], angles=True) if part]
     modes = [mode for part in parts if (mode := _MODE.fullmatch(part))]
-    parts = [part for part in parts if not _MODE.fullmatch(part)]
+    parts = _positioned(operation, [part for part in parts if not _MODE.fullmatch(part)])
     template = [part.strip() for part in (found["template"] or "").split(",") if part.strip()]
     chosen: list[Any] = [int(part) if part.isdecimal() else part for part in template]
     operands = [source_layout(part, nested + 1) for part in parts]
+    if found["name"] == "make_ordered_layout" and found[0].lstrip().startswith("cute."):
+        operands = [static(one) for one in operands]  # the numbers of CuTe DSL's source code are static
     if parts and parts[0].isidentifier() and found["name"] not in _OF_NUMBERS:
         raise InvalidValueError(f"{found['name']}: the layout {parts[0]} is not known")
     given = f"<{','.join(template)}>" if template else ""
@@ -210,6 +213,29 @@ def _read_call(found: re.Match[str] | None, nested: int = 0) -> _Call | None:
         operands = [*operands, None] if len(operands) == 1 else operands
         return _Call(operation, [*operands, *chosen], head)
     return _Call(operation, [*operands[:1], *chosen, *operands[1:]], head)
+
+
+KEYWORD: Final = "keyword"
+"""The id of the rule that an operation has a parameter with the name of each keyword argument."""
+_KEYWORD: Final = re.compile(r"(?P<name>[A-Za-z_]\w{0,40})\s?=(?!=)\s?(?P<value>.{1,4000})", re.DOTALL)
+"""A keyword argument of Python: `order=(1, 0)`."""
+
+
+def _positioned(operation: Callable[..., LayoutLike | Parsed], parts: Sequence[str]) -> list[str]:
+    """The operands of a call in the order of the parameters, which their keywords name.
+
+    Raises:
+        InvalidValueError: the operation has no parameter of this name, or the call leaves one out.
+    """
+    named = [keyword for part in parts if (keyword := _KEYWORD.fullmatch(part))]
+    placed = [part for part in parts if not _KEYWORD.fullmatch(part)]
+    if not named:
+        return placed
+    given_as = {keyword["name"]: keyword["value"] for keyword in named}
+    names = list(inspect.signature(operation).parameters)[len(placed) : len(placed) + len(named)]
+    if wrong := sorted(set(given_as) - set(names)):
+        raise InvalidValueError(f"{operation.__name__} has no argument {' or '.join(wrong)} here").of_rule(KEYWORD)
+    return [*placed, *(given_as[name] for name in names)]
 
 
 _MODE: Final = re.compile(r"mode\s?=\s?[\[(]?(?P<numbers>[0-9 ,]{1,40})[\])]?")
@@ -250,6 +276,7 @@ def _atom(found: re.Match[str]) -> MmaAtom | CopyAtom:
     from cute_py.atom.copy_atoms import copy_atom
     from cute_py.atom.mma_atoms import mma_atom
     from cute_py.atom.template_name import split_template
+    from cute_py.explanation.atoms import traits_operation
 
     name = (found["name"] or found["plain"]).strip()
     if found["kind"] != "Copy_Atom":
@@ -258,6 +285,7 @@ def _atom(found: re.Match[str]) -> MmaAtom | CopyAtom:
                 return atom
         raise InvalidValueError(f"CuTe has no MMA or copy operation named {given(name)}")
     _, (operation, *types) = split_template(f"Copy_Atom<{name}>")
+    operation = traits_operation(operation)[0]
     return copy_atom(operation, *(re.sub(r"^(?:cute|cutlass)::", "", one) for one in types[:1]))
 
 
@@ -267,6 +295,24 @@ _OPERATION: Final = re.compile(
     r"\s?(?:\{\s?\}|\(\s?\))?\s*"
 )
 """An operation of MMA_ATOMS or COPY_ATOMS, or an atom of it, in C++ source: its type, or an object of it."""
+
+
+def spelled_atom(text: str) -> str | None:
+    """Explain a string that is the C++ type of an atom, or its definition with `using`. None for any other string.
+
+    >>> print(spelled_atom("using Atom = MMA_Atom<SM80_16x8x16_F32F16F16F32_TN>;").splitlines()[0])
+    SM80_16x8x16_F32F16F16F32_TN
+    """
+    written = re.sub(r"\A\s{0,9}using \w{1,60}\s?=\s?", "", text).strip().removesuffix(";")
+    found = _OPERATION.fullmatch(written)
+    if found is None or not found["kind"]:
+        return None
+    from cute_py.explanation.atoms import atom_text, tma_atom_text
+
+    if found["kind"] == "Copy_Atom" and (of_tma := unless_refused(tma_atom_text, found["name"])):
+        return of_tma
+    atom = unless_refused(_atom, found)
+    return None if atom is None else atom_text(atom)
 
 
 def _misfit(operation: Callable[..., LayoutLike | Parsed], operands: Sequence[Parsed]) -> str | None:
@@ -371,8 +417,11 @@ _DEFINITION: Final = re.compile(
 _PRINTED: Final = re.compile(
     r"(?:cute(?:\.|::))?print(?:f\(\s?\"[^\"\n]{0,400}\"\s?,|(?:_layout|_latex)?\()(?P<value>.{1,4000})\)", re.DOTALL
 )
-_OUTPUT: Final = re.compile(r"[0-9]{1,4000}|(?:cute(?:\.|::))?printf?\(\s?[\"'][^\"'\n]{0,400}[\"']\s?\)")
-"""A number that a program printed, or a statement that prints only a string."""
+_OUTPUT: Final = re.compile(
+    r"(?:import|from) \w[^\n;]{0,200}|using namespace [\w:]{1,80}|[0-9]{1,4000}"
+    r"|(?:cute(?:\.|::))?printf?\(\s?[\"'][^\"'\n]{0,400}[\"']\s?\)"
+)
+"""A number that a program printed, an import, or a statement that prints only a string."""
 _ASSERTED: Final = re.compile(
     r"(?:CUTE_(?:STATIC_)?ASSERT(?:_V)?|(?:static_)?assert)\b\s?(?P<condition>[^\s].{0,4000})", re.DOTALL
 )
@@ -571,6 +620,12 @@ _CALLED: Final = re.compile(
 )
 
 
+_ORDERED: Final = re.compile(
+    r"\s*(?:cute(?:_py)?\.)?make_layout\s?\((?P<operands>.{1,4000}\border\s?=(?!=).{1,400})\)\s*", re.DOTALL
+)
+"""A call of make_layout with an order of its modes."""
+
+
 def spelled_call(text: str) -> str | None:
     """Explain a string that is a call of the layout algebra: its steps and its result. None for any other string.
 
@@ -580,10 +635,15 @@ def spelled_call(text: str) -> str | None:
     """
     from cute_py.arith_tuple.cells import text as printed
 
+    if ordered := _ORDERED.fullmatch(text):
+        shown = spelled_call(f"cute.make_ordered_layout({ordered['operands']})")
+        return shown and f"make_layout of CuTe DSL and C++ has no argument order; make_ordered_layout has it.\n{shown}"
     found = _CALL.fullmatch(text)
     try:
         call = _read_call(found)
     except CuteError as error:
+        if error.rule == KEYWORD:
+            return f"{text.strip()}\nis refused: {error}"
         if found is None or found["name"] not in _TILED or not _OPERATION.match(found["operands"]):
             return None
         return f"{text.strip()}\nis refused: {error}"

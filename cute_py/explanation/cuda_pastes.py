@@ -55,7 +55,8 @@ def error_pattern(error: CudaError) -> re.Pattern[str]:
     for exception, _, title in (one.partition(" ") for one in error.exceptions):
         names += f"|CUDA_EXCEPTION_{exception}\\b|{title}"
     counted = rf"(?:\b(?:error|sync|result|status|code|returned|CUresult|rc)\b[ =:(]{{0,40}}){error.number}\b"
-    counted = counted if error.number > 3 else rf"CUDA error:? {{0,40}}{error.number}\b"
+    is_common = error.number <= 3 or error.number == 500  # of HTTP too
+    counted = counted if not is_common else rf"CUDA error:? {{0,40}}{error.number}\b"
     return re.compile(f"{names}|{counted}", re.IGNORECASE)
 
 

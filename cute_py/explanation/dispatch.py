@@ -19,6 +19,7 @@ from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.errors import CuteError, InvalidTypeError, ParseError, given, unless_refused
 from cute_py.explanation.compositions import (
     composition_text,
+    spelled_atom,
     spelled_call,
     spelled_composition,
     spelled_place,
@@ -187,7 +188,7 @@ def _of_other_text(text: str) -> Explanation:
 
         if (instruction := mnemonic_text(text)) is not None:
             return Explanation(instruction)
-    readers = (spelled_composition, spelled_call, spelled_place, spelled_statements)
+    readers = (spelled_atom, spelled_composition, spelled_call, spelled_place, spelled_statements)
     if (composed := next(filter(None, (read(text) for read in readers)), None)) is not None:
         return Explanation(composed)
     return Explanation(_text_explained(as_printed(text)))
@@ -239,6 +240,10 @@ _RECOGNISERS: Final[tuple[_Recogniser, ...]] = (
     _recogniser(
         "rows.scaled_products", "read_scaled_products", "Invalid scaling configuration|scaling, scale_a should be"
     ),
+    _recogniser(
+        "rows.checkpoints", "read_checkpoints", r"quant_method|quant_algo|config_groups|[\"']dtype[\"']\s{0,9}:"
+    ),
+    _recogniser("rows.cuda_core", "read_tensor_maps", "from_tiled|as_tensor_map"),
     _recogniser("map_pastes", "read_maps", r"[0-9]"),
     _recogniser("messages", "read_messages"),
     _recogniser(
@@ -247,11 +252,19 @@ _RECOGNISERS: Final[tuple[_Recogniser, ...]] = (
         r"scal|Sf\w{0,8}Atom|swizzle|e8m0|block_size|%\s?128|of 128|to_blocked|SF transformation|tma_aligned|128x4|8x4"
         r"|UE4M3|VEC128|sf\.s|FP4 GEMM|e2m1fn_x2|Float8|fp8|row-?wise",
     ),
-    _recogniser("format_pastes", "read_permuted", r"\.\s?(?:permute|trans|transpose|swapaxes|m?T\b|t\()"),
+    _recogniser(
+        "format_pastes",
+        "read_permuted",
+        r"\.\s?(?:permute|trans|transpose|swapaxes|swapdims|move(?:dim|axis)|(?:un)?flatten|m?T\b|t\()|rearrange\(",
+    ),
     _recogniser("dsl_pastes", "read_dsl"),
     _recogniser("messages", "read_steps"),
     _recogniser("compiler_pastes", "read_compiler", "assert|error:|instantiation of"),
-    _recogniser("ptx_pastes", "read_instructions", r";|ptxas|Advisory|wgmma|warpgroup|setmaxnreg|spill|bytes smem"),
+    _recogniser(
+        "ptx_pastes",
+        "read_instructions",
+        r";|ptxas|Advisory|wgmma|warpgroup|[ls][td]matrix|setmaxnreg|spill|bytes smem",
+    ),
     _recogniser("ptx_pastes", "read_waits", "mbarrier"),
     _recogniser("cuda_pastes", "read_errors"),
     _recogniser("messages", "read_metrics", "bank.conflict"),
@@ -329,7 +342,8 @@ def _text_explained(text: str) -> str:
     modes = ""
     if _NAMED_VALUE.fullmatch(text.strip()):  # `error: NAME` would parse as a layout of symbols
         readings = _readings(text)
-    if not readings and "\n" not in text.strip() and len(text) < _LONGEST_LAYOUT:
+    is_sentence = _NAMED_WORD.fullmatch(text.strip()) is not None
+    if not readings and not is_sentence and "\n" not in text.strip() and len(text) < _LONGEST_LAYOUT:
         try:
             thing = parse(text.strip())
             modes = modes_text(thing)
@@ -417,9 +431,13 @@ def _named_terms(text: str, facts: dict[str, str]) -> str:
 
 
 _KERNEL: Final = re.compile(r"\.entry\b|__global__\b")
-_WIDTH_ALONE: Final = re.compile(r"(?:ptr|tmem_)\[[0-9]{1,100}b\]\([^\n]{0,400}\) o ")
+_WIDTH_ALONE: Final = re.compile(
+    r"(?:(?:ptr|tmem_)\[[0-9]{1,100}b\]|ptr(?:_S<[-0-9,]{1,30}>)?_[0-9]{1,100}b)\([^\n]{0,400}\) o "
+)
 """A tensor whose text gives only the width of an element, not its type."""
 _NAMED_VALUE: Final = re.compile(r"[A-Za-z_][\w.]*\s*:\s*[A-Za-z0-9_]+")
+_NAMED_WORD: Final = re.compile(r"[A-Za-z_][\w.]{2,80}\s{0,9}:\s{1,9}[A-Za-z_]\w{2,80}")
+"""A word after a name and a blank, such as `Status: CUTLASS_STATUS_ERROR`. It is not a layout of symbols."""
 _LONGEST_NAME: Final = 80
 _LONGEST_LAYOUT: Final = 20_000
 MISSING: Final = (

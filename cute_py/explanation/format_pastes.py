@@ -17,6 +17,7 @@ from cute_py.errors import CuteError, unless_refused
 from cute_py.explanation.readings import Reading, some
 from cute_py.explanation.rows.known_texts import found, rows, tables
 from cute_py.explanation.rows.scale_counts import MOST_DIGITS, scale_counts
+from cute_py.explanation.rows.view_steps import ELLIPSIS, spelled_views
 from cute_py.formats.format import Format, fp8, mxfp8, nvfp4, parse_format
 from cute_py.formats.scale_orders import NAMED_ORDERS, ScaleOrder, scale_order, sf_atom
 from cute_py.layout.layout import Layout
@@ -260,14 +261,15 @@ MOST_SCALES: Final = 1 << 20
 def read_permuted(text: str) -> list[Reading]:
     """Read each chain of reshapes and permutations as a layout, and name the scale order that it reads or writes."""
     taken: list[Reading] = []
-    for view in permuted_views(text):
+    spelled = spelled_views(text)
+    for view in permuted_views(spelled.text):
         lines = [
             f"as CuTe writes it: {view.layout}",
             "from a coordinate of the result to the index of its element in the memory of the tensor, if that is "
             "contiguous",
         ]
         if view.examples:
-            rows = [f"{value} in place of -1" if name == "-1" else f"{name} = {value}" for name, value in view.examples]
+            rows = [_example(name, value) for name, value in view.examples]
             lines.append(f"sizes that the text does not contain are examples: {', '.join(rows)}")
         if view.copied:
             lines.append("a view of it needs a copy, so PyTorch refuses .view here; .reshape makes the copy")
@@ -277,8 +279,16 @@ def read_permuted(text: str) -> list[Reading]:
             scales = [f"not read: {view.rest}, which has no layout, and keeps the order of the elements", *kept]
         elif view.rest:
             scales = [f"not read: {view.rest}, which may change the result"]
-        taken.append(Reading("A reshaped and permuted tensor", view.begin, view.end, lines + scales))
+        span = spelled.span(view.begin, view.end)
+        taken.append(Reading("A reshaped and permuted tensor", *span, lines + scales))
     return taken
+
+
+def _example(name: str, value: int) -> str:
+    """An example value of a size."""
+    if name == ELLIPSIS:
+        return f"the modes of `...` as one mode of {value} elements"
+    return f"{value} in place of -1" if name == "-1" else f"{name} = {value}"
 
 
 def order_of_view(view: PermutedView) -> list[str]:

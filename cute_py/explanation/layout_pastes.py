@@ -20,6 +20,7 @@ from cute_py.errors import CuteError, StaticAssertError, counted, shortened, unl
 from cute_py.explanation.compositions import LAYOUT_ATOM, source_layout
 from cute_py.explanation.layouts import facts_of_layout, is_basis_layout
 from cute_py.explanation.readings import TYPE_NAME, Reading, condition_id, some, type_bits, without
+from cute_py.explanation.rows.lost_functions import lost_function, lost_reading
 from cute_py.layout.analysis import is_injective
 from cute_py.layout.arguments import Leaf
 from cute_py.layout.coalesce import coalesce
@@ -228,6 +229,9 @@ def read_printed(text: str) -> list[Reading]:
             continue
         read = 0
         while len(prints) < MOST_LINES and (one := _printed_line(line, begin, read)) is not None:
+            if isinstance(one, Reading):
+                found.append(one)
+                break
             prints.append(one)
             read = one[1] - begin
     for i, (begin, end, thing, label) in enumerate(prints):
@@ -239,9 +243,9 @@ def read_printed(text: str) -> list[Reading]:
 _Print = tuple[int, int, Parsed, str]
 
 
-def _printed_line(line: str, begin: int, read: int) -> _Print | None:
+def _printed_line(line: str, begin: int, read: int) -> _Print | Reading | None:
     """The longest suffix of a line that `parse` reads as a layout or a tensor, or else a part that is one; `read`: the
-    characters of the line that were read already."""
+    characters of the line that were read already. A reading if that would lose a swizzle."""
     if not _COLON.search(line, read) and not re.match(r"^\s*\(.*\)\s*$", line[read:]):
         return None
     for start in _starts(line):
@@ -256,6 +260,8 @@ def _printed_line(line: str, begin: int, read: int) -> _Print | None:
         ):
             thing = _parsed(piece)
             if thing is not None and not (_PLACE.fullmatch(piece) and _AT_PLACE.search(line[:start])):
+                if (lost := lost_function(line, start)) is not None:
+                    return lost_reading(line, lost, begin)
                 at = begin + line.find(piece, start)
                 return at, at + len(piece), thing, _label_of(line[read:start], bool(read))
     return None
@@ -435,7 +441,7 @@ _NUMBERS: Final = r"[\[(][-0-9, ]{1,80}[\])]"
 _TORCH: Final = re.compile(
     r"(?:torch\.Size\(|\b(?:shape|sizes?)\b\"?(?:\(\))?\s{0,9}[=:]?\s{0,9}(?:torch\.Size\()?)\s{0,9}"
     rf"(?P<shape>{_NUMBERS})(?!\s{{0,9}}=)(?P<between>[^\[(]{{0,60}}?(?:\bstrides?\b\"?(?:\(\))?\s{{0,9}}[=:]?\s{{0,9}}|[,;]\s{{0,9}}|"
-    rf"\n\s{{0,9}}|\)\s{{1,9}}))(?P<stride>{_NUMBERS})(?!\s{{0,9}}=)"
+    rf"\n\s{{0,9}}|\)\s{{1,9}}|torch\.\w{{1,20}}\s{{1,9}}))(?P<stride>{_NUMBERS})(?!\s{{0,9}}=)"
 )
 _PAIR: Final = re.compile(
     r"^\s{0,9}\(?\s{0,9}(?P<shape>[\[(][0-9, ]{1,80}[\])])\s{0,9}[,;]\s{0,9}(?P<stride>[\[(][-0-9, "

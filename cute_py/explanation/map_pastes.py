@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice, pairwise
 from typing import Any, Final, TypeAlias
 
 from cute_py.diagnostics import Diagnostic
@@ -18,7 +17,15 @@ from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidValueError, shortened, unless_refused
 from cute_py.explanation.cuda_pastes import EARLIER, refused_at, refused_code, refused_why
 from cute_py.explanation.readings import TYPE_NAME, Reading, some, type_bits
-from cute_py.explanation.rows.source_constants import SourceConstants, without_comments
+from cute_py.explanation.rows.map_arguments import (
+    SOME_ELEMENTS,
+    argument_value,
+    known_value,
+    packed_arguments,
+    positional_arguments,
+)
+from cute_py.explanation.rows.source_constants import SourceConstants, Used, without_comments
+from cute_py.explanation.rows.source_integers import OVERFLOW
 from cute_py.notation.argument_lists import matching_bracket, split_operands
 from cute_py.notation.source_numbers import LONGEST_NUMBER, Value, read_value
 from cute_py.tma.descriptor.data_types import FORMATS, format_of
@@ -26,7 +33,7 @@ from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe
 from cute_py.tma.descriptor.fixes import find_changes
 from cute_py.tma.descriptor.hazards import hazards
-from cute_py.tma.descriptor.limits import SWIZZLE_SPAN, bounds
+from cute_py.tma.descriptor.limits import SWIZZLE_SPAN
 from cute_py.tma.descriptor.read import MAX_TEXT, read_map
 from cute_py.tma.descriptor.request import ENUM_OF, TensorMap, TensorMapIm2col, TensorMapTiled
 from cute_py.tma.descriptor.violations import violations
@@ -125,7 +132,8 @@ def map_reading(
     warned: list[Diagnostic] = [w for w in hazards(request) if not found or w.rule != "null address"]
     if elsewhere == LOOK_ELSEWHERE and not request.global_address:
         elsewhere = f"{_NULL_ADDRESS} {elsewhere}"
-    return Reading(kind, *span, meaning, (*found, *warned), changes, missing, elsewhere, judged=True, scope=found.scope)
+    rules = (*found, *warned)
+    return Reading(kind, *span, meaning, rules, changes, missing, elsewhere, judged=True, scope=found.scope)
 
 
 def _offered(request: TensorMap) -> list[str]:
@@ -305,98 +313,44 @@ def _calls(text: str, read: list[Span]) -> Iterator[Reading]:
     constants = SourceConstants(text)
     for match in some(_CALL.finditer(text), 16):
         end = matching_bracket(source, match.end())
-        declared: list[Span] = []
-        parts = [_argument(part, source, declared, constants) for part in split_operands(source[match.end() : end])]
+        used = Used()
+        parts = [argument_value(part, source, used, constants) for part in split_operands(source[match.end() : end])]
         im2col = "im2col" in match["name"].lower()
-        packed = "tvm" in match["name"].lower()
-        fields = (_packed if packed else _positional)(parts, im2col)
+        of_tvm = "tvm" in match["name"].lower()
+        fields = (packed_arguments if of_tvm else positional_arguments)(parts, im2col)
         if fields is None:
             continue
-        read += declared
-        kind = f"Arguments of {'TVM’s ' if packed else ''}{match['name']}".replace("’", "'")
-        for reading in _judged(kind, (match.start(), min(end + 1, len(text))), fields, []):
-            yield replace(reading, further=declared)
+        read += used.spans
+        kind = f"Arguments of {'TVM’s ' if of_tvm else ''}{match['name']}".replace("’", "'")
+        for reading in _judged(kind, (match.start(), min(end + 1, len(text))), fields, used.notes):
+            yield _sourced(reading, used, constants)
 
 
-def _argument(part: str, text: str, declared: list[Span], constants: SourceConstants) -> Value:
-    """The value of one argument: a number, a list, or the string itself. For a variable, the value that `text` assigns
-    to it. The spans of the definitions that were read are appended to `declared`."""
-
-    def known(written: str) -> Value:
-        return read_value(constants.evaluate(written, declared), type_bits)
-
-    part = re.sub(r"^\w{1,80}\s{0,80}=\s{0,80}(?!=)", "", part.strip())
-    value = known(part)
-    name = re.sub(r"^&|\+\s{0,80}1$|\.data\(\)$", "", part.replace(" ", "")).strip()
-    if isinstance(value, str) and re.fullmatch(r"[A-Za-z_]\w*", name):
-        assigned = re.search(
-            rf"(?<![\w.]){re.escape(name)}\s{{0,80}}+(?:\[[^\]\n]{{0,400}}\])?\s{{0,80}}+=?\s{{0,80}}+(?:\([\w "
-            rf"]+\))?\s{{0,80}}+(\{{[^{{}}\[\]]{{0,300}}\}}|[\[(][^{{}}\[\]\n]{{0,300}}[\])]|[-\w]{{1,100}})"
-            r"\s{0,80}[;,\n)]",
-            text,
-        )
-        scalar = assigned is not None and assigned[1][0] not in "{[("
-        if assigned is not None and not (scalar and constants.is_filled(name)):
-            declared.append(assigned.span())
-            found = known(assigned[1])
-            return found[1:] if isinstance(found, tuple) and part.replace(" ", "").endswith("+1") else found
-    return value
-
-
-def _positional(parts: Sequence[Value], im2col: bool) -> dict[str, Value] | None:
-    """Name the arguments of a call in the driver's order. The map may be absent, because some bindings return it."""
-    first, *others = (TensorMapIm2col if im2col else TensorMapTiled).FIELDS
-    order = ("map", first, "rank", *others)
-    if len(parts) == len(order) - 1:
-        order = order[1:]
-    return dict(zip(order, parts, strict=False)) if len(parts) == len(order) else None
-
-
-def _packed(parts: Sequence[Value], im2col: bool) -> dict[str, Value] | None:
-    """Name the arguments of a packed call of TVM: one argument per mode, with the stride of mode 0."""
-    pairs = enumerate(pairwise(parts))
-    start = next((i for i, (a, b) in pairs if isinstance(a, int) and isinstance(b, int)), None)
-    if start is None or len(parts) < start + 3:
-        return None
-    kind, rank, address, *rest = parts[start:]
-    numbers = [part for part in rest if isinstance(part, int)]
-    low, high = bounds("rank")
-    if not isinstance(rank, int) or not low <= rank <= high or len(numbers) != len(rest):
-        return None
-    cut = iter(numbers)
-
-    def take(count: int) -> tuple[int, ...]:
-        return tuple(islice(cut, count))
-
-    fields: dict[str, Value] = {"data_type": kind, "rank": rank, "global_address": address}
-    fields |= {"global_dim": take(rank), "global_strides": take(rank)}
-    if im2col:
-        fields["element_strides"] = take(rank)
-        fields["pixel_box_lower_corner"], fields["pixel_box_upper_corner"] = take(rank - 2), take(rank - 2)
-        pixels = take(2)
-        if len(pixels) == 2:
-            fields["pixels_per_column"], fields["channels_per_pixel"] = pixels
-    else:
-        fields["box_dim"], fields["element_strides"] = take(rank), take(rank)
-    tail = numbers[-4:]
-    if len(numbers) != (3 * rank + 2 * max(rank - 2, 0) + 6 if im2col else 4 * rank + 4):
-        return None
-    return fields | dict(zip(("interleave", "swizzle", "l2_promotion", "oob_fill"), tail, strict=True))
+def _sourced(reading: Reading, used: Used, constants: SourceConstants) -> Reading:
+    """Add to a reading the definitions that its arguments use, and the overflows of their expressions."""
+    overflows = [
+        Diagnostic(OVERFLOW, text=f"`{written}`: {text}", source="ISO C17, 6.5: a result that its type can't represent")
+        for written, text in used.overflows.items()
+    ]
+    wider = [(written, constants.widened(written)) for written in used.overflows]
+    changes = [*reading.changes, *(f"{written} -> {change}" for written, change in wider if change is not None)]
+    return replace(reading, broken=(*reading.broken, *overflows), changes=changes, further=used.spans)
 
 
 def _by_name(text: str, read: Sequence[Span] = ()) -> Iterator[Reading]:
     """Read named arguments, except declarations that a call reads."""
     heads = [match.start() for match in some(_HEADER.finditer(text))]
     matches = [m for m in some(_ARGUMENT.finditer(text), 600) if not any(a <= m.start() < b for a, b in read)]
-    constants, declared = SourceConstants(text if matches else ""), list[Span]()
-    found = [(match.start(), match.end(), *_named(match, constants, declared)) for match in matches]
+    constants, used = SourceConstants(text if matches else ""), Used()
+    matches = [match for match in matches if not _is_declaration(match, text)]
+    found = _joined_elements([(m.start(), m.end(), *_named(m, constants, used)) for m in matches], matches)
     names = {name for _, _, name, _ in found}
     if "global_dim" not in names or not (heads or names & {"box_dim", "pixels_per_column"}):
         return
     groups = _grouped(found, heads)
     for fields, span, copies in groups:
         notes = [f"printed by {copies} threads at once; the lines of all of them agree"] if copies > 1 else []
-        notes += refused_why(text)
+        notes += [*used.notes, *refused_why(text)]
         if "data_type" not in fields and (stated := _stated_type(text)):
             fields["data_type"] = format_of(stated).name
         kind = _TILELANG_PRINT if "cudaGlobalStrides" in text or "globalStridesRaw" in text else _CUTLASS_PRINT
@@ -406,7 +360,7 @@ def _by_name(text: str, read: Sequence[Span] = ()) -> Iterator[Reading]:
         until = results[-1] if len(groups) == 1 and results else min([e for e in results if e >= span[1]], default=0)
         for reading in _judged(kind[0].upper() + kind[1:], (span[0], max(span[1], until)), fields, notes):
             elsewhere = _where_else(text) if reading.elsewhere == LOOK_ELSEWHERE else reading.elsewhere
-            yield replace(reading, elsewhere=elsewhere, further=declared)
+            yield _sourced(replace(reading, elsewhere=elsewhere), used, constants)
 
 
 def _stated_type(text: str) -> str:
@@ -441,12 +395,12 @@ def _by_short_name(text: str) -> Iterator[Reading]:
         yield replace(reading, begin=0, end=len(text))
 
 
-def _named(match: re.Match[str], constants: SourceConstants, declared: list[Span]) -> tuple[str, Value]:
+def _named(match: re.Match[str], constants: SourceConstants, used: Used) -> tuple[str, Value]:
     name = next(field for field, group in zip(_FIELDS, match.groups(), strict=False) if group)
     value = match["value"]
     if value[:1] in "([{" and value[-1:] not in ")]}":
         return name, "cut"
-    parsed = read_value(constants.evaluate(value, declared) if value[:1] in "([{" else value, type_bits)
+    parsed = known_value(value, constants, used) if value[:1] in "([{" else read_value(value, type_bits)
     spelled = match[0].lower()
     if name == "global_strides" and isinstance(parsed, tuple) and "cudaglobal" in spelled:
         return name, (-1, *parsed)  # without the stride of mode 0
@@ -454,6 +408,37 @@ def _named(match: re.Match[str], constants: SourceConstants, declared: list[Span
 
 
 _Found: TypeAlias = tuple[int, int, str, Value]
+
+
+_SUBSCRIPT: Final = re.compile(r"\[\s?([0-9]{1,2})\s?\][\s:=]{0,20}\Z")
+
+
+def _is_declaration(match: re.Match[str], text: str) -> bool:
+    """Whether a match is the declaration of an array without its elements: `uint64_t globalDim[2];`."""
+    return (
+        match["value"].startswith("[")
+        and match[0][-len(match["value"]) - 1] not in " =:"
+        and text[match.end() : match.end() + 1] == ";"
+    )
+
+
+def _joined_elements(found: Sequence[_Found], matches: Sequence[re.Match[str]]) -> list[_Found]:
+    """Join the elements of a list that were set or printed one by one: `globalDim[0] = 128`, `globalDim[1] = 64`."""
+    rows: list[_Found] = []
+    places: dict[str, int] = {}
+    for (begin, end, name, value), match in zip(found, matches, strict=True):
+        subscript = _SUBSCRIPT.search(match[0][: match.start("value") - begin])
+        if subscript is None or not isinstance(value, int) or name not in (*_LISTS, *_CORNERS):
+            rows.append((begin, end, name, value))
+            continue
+        before = rows[places[name]][3] if name in places else ()
+        if isinstance(before, tuple) and before and int(subscript[1]) == len(before):
+            start = rows[places[name]][0]
+            rows[places[name]] = (start, end, name, (*before, value))
+        else:
+            places[name] = len(rows)
+            rows.append((begin, end, name, (value,) if int(subscript[1]) == 0 else value))
+    return rows
 
 
 def _grouped(found: Sequence[_Found], heads: Sequence[int]) -> list[tuple[dict[str, Value], tuple[int, int], int]]:
@@ -492,6 +477,7 @@ _WIDTHS: Final = {1: 0, 2: 1, 4: 2, 8: 4}
 _PRINTED_ADDRESS: Final = "{0} (an address was printed, not the numbers: print {0}[0] to {0}[rank-1])"
 _NOT_COMPUTED: Final = "{0} (`{1}` is not computed here: replace it with its numbers)"
 _NOT_DEFINED: Final = "{0} (the text does not define `{1}`: add its definition, with the numbers)"
+_NOT_READ: Final = "{0} (the code sets elements of `{1}` to values that are not constants: add the numbers)"
 _LISTS: Final = ("global_dim", "global_strides", "box_dim", "element_strides")
 _CORNERS: Final = ("pixel_box_lower_corner", "pixel_box_upper_corner")
 _WITH_DEFAULTS: Final = ("interleave", "swizzle", "l2_promotion", "oob_fill")
@@ -520,6 +506,8 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
     """Make the readings of one set of arguments: a judged request if the set is complete, otherwise a list of the
     missing arguments."""
     rank = _rank_of(fields)
+    if rank == 1 and fields.get("global_strides") == 0:  # a null pointer
+        fields = {**fields, "global_strides": ()}
     dims = fields.get("global_dim")
     strides = fields.get("global_strides", () if rank == 1 else None)
     pointers = [name for name in _LISTS if name in fields and not isinstance(fields[name], tuple)]
@@ -548,11 +536,12 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
 def _unread(name: str, value: Value) -> str:
     """Say why a list of numbers is missing: its address was printed, it has names or operations, or it is a variable
     without a definition."""
+    if isinstance(value, str) and value.endswith(SOME_ELEMENTS):
+        return _NOT_READ.format(name, shortened(value.removesuffix(SOME_ELEMENTS)))
     if isinstance(value, str) and re.fullmatch(r"(?!0x)[A-Za-z_][\w.:>()-]*", value):
         return _NOT_DEFINED.format(name, shortened(value))
-    computed = (
-        isinstance(value, str) and re.search(r"[A-Za-z_]", value.lower().replace("0x", "")) and value[:1] in "{[("
-    )
+    spelled = value.lower().replace("0x", "") if isinstance(value, str) else ""
+    computed = spelled[:1] in ("{", "[", "(") and re.search(r"[A-Za-z_]|\w\s?[-+*/<]", spelled)
     return _NOT_COMPUTED.format(name, shortened(str(value))) if computed else _PRINTED_ADDRESS.format(name)
 
 

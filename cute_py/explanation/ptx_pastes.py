@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-from cute_py.diagnostics import Diagnostic
+from cute_py.diagnostics import Diagnostic, Scope
 from cute_py.errors import counted, unless_refused
 from cute_py.explanation.cuda_pastes import REGISTERS, SHARED_AT_ONCE, most_threads
 from cute_py.explanation.readings import HANG, TYPE_NAME, Reading, some, type_bits
@@ -59,7 +59,7 @@ def read_instructions(text: str) -> list[Reading]:
     names = {row.name for row in ARCHITECTURES}
     arch = next((match[0] for match in some(_ARCH.finditer(text), 8) if match[0] in names), None)
     symbols = {match["name"]: match["space"] for match in some(_SYMBOL.finditer(text))}
-    found = [*_messages(text), *_notes(text), *_usage(text)]
+    found = [*_messages(text), *_notes(text), *_usage(text), *_forms_of_atoms(text)]
     program = "mbarrier." in text
     for match in some(_STATEMENT.finditer(text)):
         if _BARE.search(re.sub(r"\[\s{0,80}[A-Za-z_$][\w$]{0,100}", "[", match["operands"])):
@@ -90,6 +90,22 @@ def _instruction(one: ParsedInstruction, match: re.Match[str], arch: str | None)
     # Keep a wrong instruction in the text: a CUDA error next to it is about this instruction.
     end = match.start() if broken and not match["name"].startswith("mbarrier") else match.end()
     return Reading(f"A PTX instruction: {match['name']}", match.start(), end, lines, broken, changes)
+
+
+_OF_ATOMS: Final = re.compile(r"(?<![\w.])(?:wgmma\.mma_async|ldmatrix|stmatrix)(?:\.[\w:]{1,40}){1,12}")
+"""An instruction whose forms CuTe's atoms all issue."""
+
+
+def _forms_of_atoms(text: str) -> Iterator[Reading]:
+    """Read each instruction whose shape or count no atom has."""
+    for match in some(_OF_ATOMS.finditer(text)):
+        from cute_py.explanation.atoms import wrong_form
+
+        if (wrong := wrong_form(match[0])) is not None:
+            broken = Diagnostic("instruction", text=wrong, source="PTX ISA; the instructions of CuTe's atoms")
+            scope = Scope(("the shape and the number of matrices",), ("the operands",))
+            kind = f"A PTX instruction: {match[0].split('.')[0]}"
+            yield Reading(kind, match.start(), match.start(), (), (broken,), scope=scope)
 
 
 def _written(one: ParsedInstruction) -> Iterator[tuple[str, str]]:
@@ -155,10 +171,23 @@ _UNRESOLVED: Final = re.compile(r"Unresolved extern (?:function|variable) '")
 """A message about the whole module, which names no line of PTX."""
 
 
+_STOPPED: Final = re.compile(r"ptxas fatal\s{0,80}:\s{0,80}Ptx assembly aborted due to errors", re.IGNORECASE)
+"""The last line of ptxas, which follows the errors."""
+
+
+def _stopped(text: str) -> Iterator[Reading]:
+    """Read the last line of ptxas where the text has none of its errors."""
+    if (last := _STOPPED.search(text)) is not None:
+        meaning = ("ptxas stopped after the errors that it printed before this line",)
+        missing = ("the lines before this one, `ptxas ..., line N; error : ...`, and the lines N of the PTX",)
+        yield Reading("The last line of ptxas", *last.span(), meaning, missing=missing)
+
+
 def _messages(text: str) -> Iterator[Reading]:
     """Read all messages of ptxas as one reading, because the first is often the cause of the others."""
     matches = some(_PTXAS.finditer(text), 16)
     if not matches:
+        yield from _stopped(text)
         return
     lines: dict[str, None] = {}
     changes: dict[str, None] = {}
@@ -210,6 +239,10 @@ _USED: Final = re.compile(
 _SMEM: Final = re.compile(r"\b([0-9]{1,7}) bytes smem")
 
 
+MOST_REGISTERS: Final = 255
+"""Maximum number of registers of a thread."""
+
+
 def _usage(text: str) -> Iterator[Reading]:
     """Explain the registers, stack and shared memory of each kernel, as ptxas -v prints them."""
     for match in some(_USED.finditer(text), 8):
@@ -223,10 +256,11 @@ def _usage(text: str) -> Iterator[Reading]:
         if match["stack"] is not None and int(match["stores"]) + int(match["loads"]):
             found = f"each thread spills {match['stores']} bytes of stores and {match['loads']} of loads: registers "
             broken.append(Diagnostic("spills", text=f"{found}that are in local memory", severity="warning"))
+            more = f", or allow more than {registers or 'these'} registers: fewer threads in __launch_bounds__, no "
+            more = f"{more}-maxrregcount" if registers < MOST_REGISTERS else ""
             changes.append(
                 f"use fewer values per thread (a smaller tile, more warps), index arrays by constants in unrolled "
-                f"loops, or allow more than {registers or 'these'} registers: fewer threads in __launch_bounds__, no "
-                f"-maxrregcount"
+                f"loops{more}"
             )
         elif match["stack"] is not None:
             lines.append("no register is spilled")

@@ -55,18 +55,28 @@ def as_printed(text: str) -> str:
 
 
 def without_prompts(text: str) -> str:
-    """Return the text of a session of Python without its prompts; any other text is returned unchanged.
+    """Return the text of a session of Python or IPython without its prompts; any other text is returned unchanged.
 
     >>> without_prompts(">>> for i in 1, 2:\\n...     i\\n1\\n2")
     'for i in 1, 2:\\n    i\\n1\\n2'
     >>> without_prompts("... and 3 more")
     '... and 3 more'
+    >>> without_prompts("In [1]: f(\\n   ...:     2)\\nOut[1]: 4")
+    'f(\\n    2)\\n4'
     """
+    if _IPYTHON_INPUT.search(text):
+        return _IPYTHON.sub("", text)
     return _PROMPT.sub("", text) if _FIRST_PROMPT.search(text) else text
 
 
 _FIRST_PROMPT: Final = re.compile(r"^[ \t]{0,40}>>> ", re.MULTILINE)
 _PROMPT: Final = re.compile(r"^[ \t]{0,40}(?:>>>|\.\.\.) ", re.MULTILINE)
+
+_IPYTHON_INPUT: Final = re.compile(r"^[ \t]{0,40}(?:In ?\[[0-9 *]{1,6}\]:|Out\[[0-9]{1,6}\]:)", re.MULTILINE)
+_IPYTHON: Final = re.compile(
+    r"^[ \t]{0,40}(?:In ?\[[0-9 *]{1,6}\]:[ \t]?|\.\.\.:[ \t]?|Out\[[0-9]{1,6}\]:[ \t]?\n?)", re.MULTILINE
+)
+"""A prompt of IPython, also as notebooks print it."""
 
 
 def _cut(lines: list[str], prefix: re.Pattern[str]) -> list[str] | None:

@@ -223,8 +223,11 @@ _SWIZZLE = re.compile(
 )
 _AFTER_SWIZZLE = re.compile(r"_(gmem_|smem_)?(sub)?ptr\[")
 _POINTER = re.compile(
-    r"_?(?P<space>gmem_|smem_|)(?P<sub>sub)?ptr\[(?P<bits>[0-9]+)b\]\((?P<address>[^()]*|\(nil\)[^()]*)\)"
+    r"_?(?P<space>gmem_|smem_|)(?P<sub>sub)?ptr"
+    r"(?:\[(?P<bits>[0-9]+)b\]|(?:_S<(?P<swizzle>[0-9]+,[0-9]+,-?[0-9]+)>)?_(?P<old>[0-9]+)b)"
+    r"\((?P<address>[^()]*|\(nil\)[^()]*)\)"
 )
+"""A pointer; CUTLASS 3.0 to 3.2 print smem_ptr_16b(0x400), and smem_ptr_S<3,4,3>_16b(0x400) if it has a swizzle."""
 _ADDRESS = re.compile(r"(?:(?P<nil>\(nil\))|(?:0x)?(?P<byte>[0-9a-fA-F]+))(?:\.(?P<bit>[0-9]))?")
 _TMEM = re.compile(r"tmem_\[([0-9]+)b\]\(0x([0-9a-fA-F]+)\.([0-9a-fA-F]+)\)")
 _FLAG_OFFSET = re.compile(r"\+([0-9]+)")
@@ -554,7 +557,10 @@ class _Reader:
         return rows[0]
 
     def pointer(self, found: re.Match[str], swizzle: Swizzle | None, begin: int) -> Pointer | SmemPtrFlag:
-        bits, inside = self.number(found, "bits"), found["address"]
+        bits, inside = self.number(found, "bits" if found["bits"] else "old"), found["address"]
+        if found["swizzle"]:
+            parts = [read_integer(self.text, found.start("swizzle"), part) for part in found["swizzle"].split(",")]
+            swizzle = self.built(lambda: Swizzle(*parts), begin)
         if swizzle is not None and (found["space"] != "smem_" or inside == "unset"):
             raise failure(self.text, begin, "expected an address of shared memory after the swizzle")
         if inside == "unset":

@@ -152,3 +152,51 @@ def test_parts_of_prints(text: str, says: str) -> None:
 def test_errors_of_a_running_kernel(text: str, says: str, never: str) -> None:
     said = cute.explain(text)
     assert says in said and never not in said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sw<3,4,3> o smem_ptr[16b](0x400) o (8,64):(64,1)",
+        "sA: Sw<3,4,3> o smem_ptr[16b](0x400) o (8,64):(64,1)",
+        "smem_ptr[16b](0x400) o Sw<3,4,3>_smem_ptr(unset) o (8,64):(64,1)",
+        "Sw<3,4,3>_smem_ptr[16b](unset) o (8,64):(64,1)",
+        "smem_ptr_S<9,4,3>_16b(0x0) o (8,64):(64,1)",
+    ],
+)
+def test_a_layout_is_not_read_without_its_swizzle(text: str) -> None:
+    answer = cute.explain(f"{text}\nnext line")
+    assert answer.startswith("A composition with a swizzle\n\nMissing in the text\n  not read: ")
+    assert "no gaps" not in answer and "ArithTuple" not in answer
+
+
+def test_a_layout_on_another_line_is_read() -> None:
+    answer = cute.explain("a Sw<3,4,3> o smem_ptr[16b](0x400) o (8,64):(64,1)\nb (4,2):(2,1)")
+    assert "A layout (b): (4,2):(2,1)" in answer
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("smem_ptr_16b(0x400) o (8,64):(64,1)", "smem_ptr[16b](0x400) o (8,64):(64,1)"),
+        ("gmem_ptr_32b(0x400) o (8,64):(64,1)", "gmem_ptr[32b](0x400) o (8,64):(64,1)"),
+        ("smem_ptr_S<3,4,3>_16b(0x400) o (8,64):(64,1)", "Sw<3,4,3>_smem_ptr[16b](0x400) o (8,64):(64,1)"),
+        ("Sw<3,4,3> o smem_ptr_16b(unset) o (8,64):(64,1)", "Sw<3,4,3> o smem_ptr[16b](unset) o (8,64):(64,1)"),
+    ],
+)
+def test_pointers_of_cutlass_3_0(older: str, newer: str) -> None:
+    assert str(cute.parse(older)) == newer and cute.explain(older) == cute.explain(newer)
+
+
+@pytest.mark.parametrize(
+    "traits", ["{}", "Copy_Traits<{}, C<16384>, Aux>", "cute::Copy_Traits<cute::{}, cute::C<16384>>"]
+)
+def test_an_atom_of_tma_is_its_operation(traits: str) -> None:
+    answer = cute.explain(f"Copy_Atom<{traits.format('SM90_TMA_LOAD')}, half_t>")
+    assert answer.startswith("A copy atom of SM90_TMA_LOAD\n  elements: half_t\n")
+    assert ("one instruction moves 16384 bits, 2048 bytes" in answer) == ("C<16384>" in traits)
+
+
+def test_the_traits_of_an_atom_name_its_operation() -> None:
+    plain = cute.explain("Copy_Atom<SM75_U32x4_LDSM_N, half_t>")
+    assert cute.explain("Copy_Atom<Copy_Traits<SM75_U32x4_LDSM_N>, half_t>") == plain

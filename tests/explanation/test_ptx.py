@@ -173,3 +173,43 @@ def test_fences_and_waits_that_ptxas_adds() -> None:
         " allow use of registers defined by GMMA in function 'k'"
     )
     assert "ptxas inserts a wait" in said and "ptxas inserts a fence" in said and "the results are right" not in said
+
+
+@each_of(
+    ("instruction", "wrong"),
+    [
+        ("wgmma.mma_async.sync.aligned.m64n100k16.f32.f16.f16", "must be a multiple of 8 from 8 to 256"),
+        ("wgmma.mma_async.sync.aligned.m64n264k16.f32.bf16.bf16", "must be a multiple of 8 from 8 to 256"),
+        ("wgmma.mma_async.sync.aligned.m64n40k32.s32.s8.s8", "must be 8, 16, 24, 32, 48, 64"),
+        ("wgmma.mma_async.sync.aligned.m32n64k16.f32.f16.f16", "m is 32 in m32n64k16; must be 64"),
+        ("wgmma.mma_async.sync.aligned.m64n64k32.f32.f16.f16", "k is 32 in m64n64k32; must be 16"),
+        ("ldmatrix.sync.aligned.m8n8.x3.shared.b16", "is x3; must be x1, x2 or x4"),
+        ("ldmatrix.sync.aligned.m8n8.x8.trans.shared::cta.b16", "is x8; must be x1, x2 or x4"),
+        ("stmatrix.sync.aligned.m8n8.x3.shared.b16", "is x3; must be x1, x2 or x4"),
+    ],
+)
+def test_the_shape_of_an_instruction_is_that_of_an_atom(instruction: str, wrong: str) -> None:
+    for text in (instruction, f"{instruction} {{%r1}}, [%r4];", f'asm volatile("{instruction} %0, %1;");'):
+        (reading,) = [one for one in readings_of(text) if one.broken]
+        assert wrong in str(reading) and "not judged: the operands" in str(reading)
+
+
+def test_instructions_of_atoms_are_not_wrong() -> None:
+    from cute_py.explanation.atoms import COPY_ATOMS, MMA_ATOMS, wrong_form
+
+    instructions = {row.ptx for table in (MMA_ATOMS, COPY_ATOMS) for row in table.values() if row.ptx}
+    assert len(instructions) > 1000
+    assert not [one for one in instructions if wrong_form(one)]
+
+
+def test_the_last_line_of_ptxas_alone() -> None:
+    last = "ptxas fatal   : Ptx assembly aborted due to errors"
+    assert "the lines before this one" in cute.explain(last)
+    both = cute.explain(f"ptxas a.ptx, line 7; error   : Unknown modifier '.x3'\n{last}")
+    assert "The last line of ptxas" not in both and "An error from ptxas" in both
+
+
+def test_no_thread_can_have_more_than_255_registers() -> None:
+    spilled = "    8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads\nptxas info    : Used {} registers"
+    assert "allow more than 254 registers" in cute.explain(spilled.format(254))
+    assert "allow more than" not in cute.explain(spilled.format(255))

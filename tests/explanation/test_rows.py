@@ -96,7 +96,7 @@ def test_shared_memory_in_a_row_is_that_of_the_gpus() -> None:
 
 def test_the_numbers_of_cuda_errors_are_in_order() -> None:
     numbers = [row["number"] for row in tables("cuda_errors")["row"]]
-    assert numbers == sorted(set(numbers)) and len(numbers) == 20
+    assert numbers == sorted(set(numbers)) and len(numbers) == 25
 
 
 def test_the_message_on_num_multicast_is_step_11() -> None:

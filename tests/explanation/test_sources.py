@@ -9,7 +9,7 @@ from cute_py.cli.main import main
 from cute_py.errors import InvalidTypeError
 from cute_py.explanation.compositions import spelled_statements, undefined_call
 from cute_py.explanation.dispatch import readings_of
-from cute_py.explanation.rows.source_constants import SourceConstants
+from cute_py.explanation.rows.source_constants import SourceConstants, Used
 from tests.each import each_of
 
 SCOPED = """\
@@ -122,7 +122,9 @@ def test_named_arguments_use_the_constants_of_the_text() -> None:
         ("// N = 7", "N", "N"),
         ("/* N = 7; */ int M = 2;", "{N, M}", "{N, M}"),
         ("int N = 9; // N = 7", "N", "9"),
-        ("M = 9\nN = M // 2", "{M, N}", "{M, N}"),
+        ("M = 9\nN = M // 2", "{M, N}", "{9, 4}"),
+        ("M = 9\nN = M / 2", "N", "N"),
+        ("M = 65536\nN = M * M", "N", "4294967296"),
         # strings, keyword arguments and comments
         ('constexpr int N = 512; printf("N = %d\\n", N);', "N", "512"),
         ("constexpr int N = 512; f(N=N);", "N", "512"),
@@ -161,7 +163,7 @@ def test_a_comment_defines_no_constant() -> None:
 def test_a_division_of_python_is_no_comment() -> None:
     call = "cuTensorMapEncodeTiled(FLOAT16, 2, ptr, [M // 2, 64], [2048], [64, 64], [1, 1], 0, 0, 0, 0)"
     (reading,) = readings_of(f"M = 1024\n{call}")
-    assert any("global_dim (`[M // 2, 64]` is not computed here" in one for one in reading.missing)
+    assert "tensor           : (512,64):(1,1024), row-major (64,512):(1024,1), elements" in reading.meaning
 
 
 @pytest.mark.parametrize(
@@ -382,3 +384,183 @@ def test_tiled_operations_in_source_code_are_evaluated(call: str, head: str, mad
 def test_a_tiled_operation_of_an_unknown_atom_is_refused() -> None:
     answer = str(cute.explain("make_tiled_mma(SM80_1x1x1_F32_TN{}, Layout<Shape<_2,_2,_1>>{})"))
     assert "is refused: " in answer and "SM80_1x1x1_F32_TN" in answer.split("is refused: ")[1]
+
+
+@pytest.mark.parametrize(
+    ("session", "same"),
+    [
+        (
+            "In [1]: L = Layout(\n   ...:     (4, 8), (8, 1))\n\nIn [2]: print(L(2, 3))\n19",
+            "offset: 2 * 8 + 3 * 1 = 19",
+        ),
+        ("In [3]: (4,8):(8,1)", "a step adds 8 to the offset"),
+        ("In [3]: import cute_py as cute\n   ...: L = (4,8):(8,1)\n   ...: L(2, 3)", "offset: 2 * 8 + 3 * 1 = 19"),
+        (
+            "In [ ]: composition((6,2):(8,2), (4,3):(3,1))",
+            "result: (6,2):(8,2) o (4,3):(3,1) = ((2,2),(3,1)):((24,2),(8,2))",
+        ),
+    ],
+)
+def test_prompts_of_ipython_are_no_part_of_an_expression(session: str, same: str) -> None:
+    assert same in cute.explain(session)
+
+
+def test_a_result_of_ipython_is_a_print() -> None:
+    (reading,) = readings_of("In [3]: cute.make_layout((4,8), stride=(8,1))\nOut[3]: (4,8):(8,1)")[1:]
+    assert reading.kind == "A layout: (4,8):(8,1)"
+
+
+@pytest.mark.parametrize(
+    ("call", "result"),
+    [
+        ("cute.make_ordered_layout((4, 8), order=(1, 0))", "result: (_4,_8):(_8,_1)"),
+        ("cute.make_ordered_layout((4, 8), (0, 1))", "result: (_4,_8):(_1,_4)"),
+        ("cute.make_ordered_layout((4, 8, 3), order=(1, 0, 2))", "result: (_4,_8,_3):(_8,_1,_32)"),
+        ("L = cute.make_ordered_layout(order=(1, 0), shape=(4, 8)); print(L(2, 3))", "offset: 2 * _8 + 3 * _1 = 19"),
+        ("cute.make_layout((4, 8), order=(1, 0))", "result: (_4,_8):(_8,_1)"),
+        ("cute.make_layout((4, 8), order=(1, 0))", "make_layout of CuTe DSL and C++ has no argument order"),
+        ("cute.make_ordered_layout((4, 8), ordr=(1, 0))", "is refused: make_ordered_layout has no argument ordr here"),
+        ("cute.zipped_divide((16,8):(8,1), tiler=(4,4))", "= ((4,4),(4,2)):((8,1),(32,4))"),
+        ("cute.make_identity_tensor((4, 8))", "result: ArithTuple(_0,_0) o (4,8):(_1@0,_1@1)"),
+    ],
+)
+def test_calls_may_have_keywords(call: str, result: str) -> None:
+    assert result in cute.explain(call)
+
+
+@pytest.mark.parametrize(
+    ("text", "atom"),
+    [
+        ("MMA_Atom<SM80_16x8x16_F32F16F16F32_TN>", "SM80_16x8x16_F32F16F16F32_TN"),
+        ("using Atom = cute::MMA_Atom<SM80_16x8x16_F32F16F16F32_TN>;", "SM80_16x8x16_F32F16F16F32_TN"),
+    ],
+)
+def test_the_type_of_an_atom_is_the_atom(text: str, atom: str) -> None:
+    assert cute.explain(text) == cute.explain(atom)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("RuntimeError: CUDA error: device-side assert triggered", "an assert() of a kernel failed"),
+        ("CUDA_ERROR_NOT_FOUND: named symbol not found", "the module has no kernel or variable of this name"),
+        ("cudaErrorHardwareStackError", "714, cudaErrorHardwareStackError"),
+        ("CUDA error: invalid program counter", "718, cudaErrorInvalidPc"),
+        ("CUDA error: system not yet initialized", "the fabric manager does not run"),
+        ("nvcc fatal   : Unsupported gpu architecture 'compute_100a'", "does not compile for sm_100a"),
+        ('a.cu(1): catastrophic error: cannot open source file "cuda_runtime.h"', "no folder of the include path has"),
+        ("========= Uninitialized __global__ memory read of size 4 bytes", "a thread reads 4 bytes of memory"),
+        ("torch.Size([128, 64]) torch.float16 (65, 1)", "pad mode 0: stride 65 -> 72 elements (144 bytes)"),
+    ],
+)
+def test_further_messages(text: str, says: str) -> None:
+    assert says in cute.explain(text)
+
+
+def test_an_error_of_http_is_no_error_of_cuda() -> None:
+    with pytest.raises(InvalidTypeError):
+        cute.explain("HTTP error 500")
+
+
+ENCODED = """\
+{code}
+cuTensorMapEncodeTiled(&m, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, ptr, dims, strides, box, ones, 0, 3, 0, 0);
+"""
+LISTS = "uint64_t dims[2] = {512, 1024}; uint64_t strides[1] = {1024}; uint32_t box[2] = {64, 64}; uint32_t ones[2]; "
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for (int i = 0; i < 2; ++i) ones[i] = 1;",
+        "for (uint32_t i = 0; i < 2; i++) { ones[i] = 1; }",
+        "for (int i = 0; i <= 1; i += 1) { x = 3; ones[i] = 1; }",
+        "constexpr int R = 2; for (int i = 0; i != R; ++i)\n  ones[i] = 2 - 1;",
+        "ones[0] = 1; for (int i = 1; i < 2; ++i) ones[i] = ones[i - 1];",
+    ],
+)
+def test_a_loop_with_constant_bounds_sets_elements(loop: str) -> None:
+    (reading,) = readings_of(ENCODED.replace("{code}", LISTS + loop))
+    assert "element strides  : (1,1)" in reading.meaning and reading.judged
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for (int i = 0; i < n; ++i) ones[i] = 1;",
+        "for (int i = 0; i < 2; ++i) { if (i) ones[i] = 1; }",
+        "for (int i = 0; i < 2; ++i) { if (x) continue; ones[i] = 1; }",
+        "for (int i = 0; i < 2; i += 2) ones[i] = 1;",
+        "for (int i = 0; i < 1; ++i) ones[i] = 1;",
+        "for (int i = 0; i < 2; ++i) f(); ones[i] = 1;",
+        "for (int i = 0; i < 2; ++i) ones[i] += 1;",
+        "for (int i = 0; i < 2; ++i) for (int j = 0; j < 2; ++j) ones[i] = j;",
+    ],
+)
+def test_another_loop_sets_elements_that_are_not_known(loop: str) -> None:
+    (reading,) = readings_of(ENCODED.replace("{code}", LISTS + loop))
+    assert any("element_strides" in one for one in reading.missing) and not reading.judged
+
+
+def test_a_loop_of_python_sets_elements() -> None:
+    text = "ones = [0] * 2\nfor i in range(2):\n    ones[i] = 1\n"
+    assert SourceConstants(text).sets_elements("ones")
+    assert SourceConstants("for i in range(1, 3):\n    s[i] = 4\ns[0] = 2\n").elements("s", Used()) == "{2, 4, 4}"
+
+
+ARRAY = "a = cupy.empty((1024, 512), dtype=cupy.float16)\n"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "TensorMapDescriptor.from_tiled(a, box_dim=(64, 64), swizzle=TensorMapSwizzle.SWIZZLE_128B)",
+        "a.as_tensor_map((64, 64), swizzle=TensorMapSwizzle.SWIZZLE_128B)",
+        "StridedMemoryView.from_any_interface(a, stream_ptr=-1).as_tensor_map(box_dim=(64, 64), swizzle=SWIZZLE_128B)",
+        "v = StridedMemoryView.from_dlpack(a, stream_ptr=-1)\nv.as_tensor_map(box_dim=(64, 64), swizzle=SWIZZLE_128B)",
+    ],
+)
+def test_calls_of_cuda_core_are_judged(call: str) -> None:
+    (reading,) = [one for one in readings_of(ARRAY + call) if one.kind == "A tensor map of cuda.core"]
+    assert reading.judged and not reading.broken and not reading.missing
+    assert "tensor           : (512,1024):(1,512), row-major (1024,512):(512,1), elements" in reading.meaning
+    wider = ARRAY.replace("512)", "500)") + call.replace("(64, 64)", "(64, 128)")
+    (wrong,) = [one for one in readings_of(wider) if one.kind == reading.kind]
+    assert [one.rule for one in wrong.broken if one.severity == "error"] == ["stride_alignment", "inner_span"]
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("TensorMapDescriptor.from_tiled(a, box_dim=(64, 64))", "the shape and the type of a"),
+        ("a = cupy.empty((64, 128), cupy.float16).T\na.as_tensor_map((64, 64))", "the shape and the type of a"),
+        (
+            "a = cupy.empty((4, 64), order='F', dtype=cupy.float32)\na.as_tensor_map((4, 64))",
+            "the shape and the type of a",
+        ),
+        (ARRAY + "a = a[:, 1:]\na.as_tensor_map((64, 64))", "the shape and the type of a"),
+        (ARRAY + "a.as_tensor_map(options=o)", "box_dim, as numbers"),
+        (ARRAY + "a.as_tensor_map((64, 64), swizzle=mode)", "not read: swizzle=mode"),
+    ],
+)
+def test_a_call_of_cuda_core_without_numbers_is_not_judged(text: str, missing: str) -> None:
+    (reading,) = [one for one in readings_of(text) if one.kind == "A tensor map of cuda.core"]
+    assert not reading.judged and any(missing in one for one in reading.missing)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('a.cu(3): error: identifier "__nv_fp8_e4m3" is undefined', "include the header: cuda_fp8.h for __nv_fp8"),
+        ("NVRTC error: NVRTC_ERROR_COMPILATION", "print the log: nvrtcGetProgramLogSize"),
+        ("nvcc error   : 'cicc' died due to signal 11", "cicc ended with signal 11 and without an error message"),
+    ],
+)
+def test_messages_of_compilers_without_an_error_of_cute(text: str, says: str) -> None:
+    assert says in cute.explain(text)
+
+
+def test_a_word_after_a_name_is_no_layout() -> None:
+    with pytest.raises(InvalidTypeError):
+        cute.explain("Status: CUTLASS_STATUS_ERROR_MISALIGNED_OPERAND")
+    assert cute.explain("M:D").startswith("M:D\n")

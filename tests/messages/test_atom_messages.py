@@ -44,7 +44,7 @@ def test_several_rules_are_told_together() -> None:
     assert isinstance(error, TmaLimitError)
     assert "the tensor map breaks" in error.headline
     text = str(error)
-    for words in ("globalAddress = 8 bytes", "globalStrides[0] = 1000 bytes", "boxDim[0] = 512 elements"):
+    for words in ("globalAddress = 0x8;", "globalStrides[0] = 1000 bytes", "boxDim[0] = 512 elements"):
         assert words in text
     assert len(error.violations) >= 3
 

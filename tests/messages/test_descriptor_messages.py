@@ -46,7 +46,7 @@ def test_several_broken_rules() -> None:
     bad = replace(TILED, global_address=8, global_strides=(24,), box_dim=(128, 300), oob_fill=2)
     assert text_of(lambda: encode(bad)) == (
         "cuTensorMapEncodeTiled: the request breaks 5 rules of sm_90a\n  1    : oobFill = 2; must be 0 (zeros) "
-        "or 1 (NaN)\n  2    : globalAddress = 8 bytes; must be a multiple of 16\n  3    : globalStrides[0] = 24 "
+        "or 1 (NaN)\n  2    : globalAddress = 0x8; must be a multiple of 16\n  3    : globalStrides[0] = 24 "
         "bytes; must be a multiple of 16\n  4    : boxDim[1] = 300 elements; must be 1 to 256\n  5    : "
         "boxDim[0] in bytes = 256 bytes; must be at most 128 with swizzle 128B\n  hint : this change makes the "
         "request legal: oob_fill 2 -> 0 (zeros); globalAddress 0x8 -> 0x0: start 8 bytes earlier, at a multiple of 16; "
@@ -232,4 +232,4 @@ def test_other_views() -> None:
 
 def test_a_broken_map_is_told_in_its_summary() -> None:
     lines = describe(bytes([8]) + encode(TILED)[1:]).splitlines()
-    assert "  broken rule      : globalAddress = 4104 bytes; must be a multiple of 16" in lines
+    assert "  broken rule      : globalAddress = 0x1008; must be a multiple of 16" in lines

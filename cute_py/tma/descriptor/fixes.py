@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final, NoReturn, TypeAlias, TypeVar
 
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import TmaLimitError, unless_refused
+from cute_py.errors import TmaLimitError, counted, unless_refused
 from cute_py.tma.descriptor.limits import BY_NAME, SWIZZLE_SPAN, bounds
 from cute_py.tma.descriptor.request import FUNCTIONS, TensorMap, TensorMapTiled, format_bits
 from cute_py.tma.descriptor.violations import violations
@@ -137,10 +137,8 @@ def _next_stride(request: TensorMap, strides: Sequence[int], bits: int, grain: i
 def _align(request: TensorMap, found: Diagnostic, choice: int) -> _Repaired:
     grain = _grain(request)
     base = request.global_address // grain * grain
-    less = request.global_address - base
-    text = (
-        f"globalAddress {request.global_address:#x} -> {base:#x}: start {less} bytes earlier, at a multiple of {grain}"
-    )
+    less = counted(request.global_address - base, "byte")
+    text = f"globalAddress {request.global_address:#x} -> {base:#x}: start {less} earlier, at a multiple of {grain}"
     return text, replace(request, global_address=base, residue=None)
 
 

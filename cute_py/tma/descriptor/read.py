@@ -416,7 +416,8 @@ def _from_numbers(numbers: Numbers, order: Order) -> bytes:
     what = "byte" if unit == 1 else f"word of {8 * unit} bits"
     if size not in _SIZES:
         goal = next((n for n in _SIZES if n > size), None)
-        short = f"{goal - size} bytes fewer than {goal}" if goal else f"{size - MAP_BYTES} bytes more than {MAP_BYTES}"
+        fewer, more = counted((goal or size) - size, "byte"), counted(size - MAP_BYTES, "byte")
+        short = f"{fewer} fewer than {goal}" if goal else f"{more} more than {MAP_BYTES}"
         sized = counted(len(values), "byte" if unit == 1 else "word")
         sized += "" if unit == 1 else f" of {8 * unit} bits ({size} bytes)"
         raise InvalidValueError(f"the tensor map has {sized}; must have {_COUNTS}", {**_read(numbers), "size": short})

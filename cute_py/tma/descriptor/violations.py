@@ -41,9 +41,17 @@ Violation = Diagnostic
 def broken_rule(
     name: str, argument: str, value: int, mode: int | None = None, detail: str = "", requirement: str = ""
 ) -> Diagnostic:
-    """Make the diagnostic of a value that breaks the rule `rule`. The default requirement comes from `limits.RULES`."""
+    """Make the diagnostic of a value that breaks the rule `rule`. The default requirement comes from `limits.RULES`.
+
+    The message has an address in hexadecimal, as the driver and debuggers print it.
+
+    >>> broken_rule("address_alignment", "globalAddress", 4104).message
+    'globalAddress = 0x1008; must be a multiple of 16'
+    """
     rule = BY_NAME[name]
-    return Diagnostic(name, argument, int(value), rule.unit, requirement or rule.requirement, rule.source, mode, detail)
+    must = requirement or rule.requirement
+    text = f"{argument} = {value:#x}; must {must}" if argument == "globalAddress" else ""
+    return Diagnostic(name, argument, int(value), rule.unit, must, rule.source, mode, detail, text=text)
 
 
 _WHOLE: Final = {arch: Scope((f"{len(RULES)} rules of tensor maps on {arch}",)) for arch in GPUS}

@@ -119,8 +119,8 @@ def test_the_error_says_which_maps() -> None:
         encode_many({**_tiled(), "global_address": addresses})
     assert str(caught.value) == (
         "2 of 100 maps break rules of sm_90a\n"
-        "  map 3  : globalAddress = 56 bytes; must be a multiple of 16\n"
-        "  map 50 : globalAddress = 808 bytes; must be a multiple of 16"
+        "  map 3  : globalAddress = 0x38; must be a multiple of 16\n"
+        "  map 50 : globalAddress = 0x328; must be a multiple of 16"
     )
     assert [violation.rule for violation in caught.value.violations] == ["address_alignment"] * 2
     with pytest.raises(TmaLimitError, match="100 of 100 maps") as caught:

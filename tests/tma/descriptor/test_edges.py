@@ -130,7 +130,7 @@ def test_a_batch_of_addresses_beyond_64_bits_signed() -> None:
     }  # fmt: skip
     with pytest.raises(TmaLimitError) as caught:
         encode_many({**arrays, "global_address": np.array([1 << 63], np.uint64)})
-    assert str(1 << 63) in caught.value.headline
+    assert hex(1 << 63) in caught.value.headline
 
 
 def test_a_bit_without_a_field() -> None:
@@ -171,3 +171,8 @@ def test_numbers_of_one_digit_and_of_33_bits() -> None:
     few = [word & 0x1_FFFF_FFFF for word in words]
     few[0] |= 1 << 32
     assert read_map("{" + ", ".join(map(str, few)) + "}") == b"".join(word.to_bytes(8, "little") for word in few)
+
+
+def test_a_repair_of_one_byte_is_in_the_singular() -> None:
+    (text, _), *_ = find_changes(replace(TILED, global_address=0x1001))
+    assert text == "globalAddress 0x1001 -> 0x1000: start 1 byte earlier, at a multiple of 16"

@@ -144,7 +144,7 @@ def test_a_changed_request_obeys_the_rules_again() -> None:
     raw = bytes([1]) + encode(TILED)[1:]  # an unaligned address
     request = decode(raw)
     assert encode(request) == raw
-    with pytest.raises(TmaLimitError, match="globalAddress = 4097 bytes"):
+    with pytest.raises(TmaLimitError, match="globalAddress = 0x1001"):
         encode(replace(request, global_dim=(512, 1000)))
 
 

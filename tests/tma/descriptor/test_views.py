@@ -158,7 +158,7 @@ def test_an_edited_json_obeys_the_rules() -> None:
     data = to_json(decode(bytes([1]) + MAP[1:]))
     assert "map" in data
     data["global_dim"] = [512, 1000]
-    with pytest.raises(TmaLimitError, match="globalAddress = 4097"):
+    with pytest.raises(TmaLimitError, match="globalAddress = 0x1001"):
         encode(from_json(data))
 
 

@@ -123,7 +123,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ),
     ("globalStrides[0] = 500 bytes; must be a multiple of 16", (gmem((8, 250), (250, Int(1))), SMEM), {}),
     ("boxDim[0] = 512 elements; must be 1 to 256", (gmem(), Layout(ints(8, 512), LayoutRight)), {}),
-    ("globalAddress = 4104 bytes; must be a multiple of 16", (gmem(address=4104), SMEM), {}),
+    ("globalAddress = 0x1008; must be a multiple of 16", (gmem(address=4104), SMEM), {}),
     (
         "num_multicast = 3 CTAs; must divide or be divided by boxDim[1] = 128 elements",
         (gmem(), SMEM),

@@ -1,0 +1,53 @@
+"""Find layouts that a composition contains where `parse` cannot read the functions before them.
+
+    Sw<3,4,3> o smem_ptr[16b](0x400) o (8,64):(64,1)
+
+The swizzle changes the offsets, so the layout alone would be a wrong answer. The reading gives the reason why `parse`
+refuses the whole composition, and the forms that CuTe prints.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from cute_py.errors import CuteError, shortened
+from cute_py.explanation.readings import Reading
+from cute_py.notation.parse import parse
+
+_FUNCTION: Final = re.compile(r"Sw<|(?<![A-Za-z])S<|\bSW_[0-9]|Swizzle<|\(unset\)")
+"""Matches the beginning of a swizzle, or a pointer without an address."""
+_FORMS: Final = (
+    "CuTe prints a swizzled tensor in shared memory as Sw<3,4,3>_smem_ptr[16b](0x400) o (8,64):(64,1)",
+    "CuTe prints a swizzled layout as Sw<3,4,3> o smem_ptr[16b](unset) o (8,64):(64,1), or with a number as its offset",
+)
+LONGEST: Final = 200
+"""Longest text before a layout, in characters, that is searched for a swizzle."""
+
+
+def lost_function(line: str, start: int) -> int | None:
+    """Where the composition begins whose swizzle a reading from a position would lose; None if it would lose none.
+
+    >>> lost_function("sA: Sw<3,4,3> o ptr o (8,64):(64,1)", 22), lost_function("sA: (8,64):(64,1)", 4)
+    (4, None)
+    """
+    before = line[max(0, start - LONGEST) : start]
+    if not before.endswith((" o ", "_", "]")):
+        return None
+    found = _FUNCTION.search(before)
+    if found is None:
+        return None
+    return start - len(before) + before.rfind(" ", 0, found.start()) + 1
+
+
+def lost_reading(line: str, begin: int, at: int) -> Reading:
+    """The reading of a composition that `parse` refuses. begin: where it starts in the line. at: the position of the
+    line in the text."""
+    text = line[begin:].strip()
+    why = "this composition has no form that CuTe prints"
+    try:
+        parse(text)
+    except CuteError as error:
+        why = error.headline
+    missing = (f"not read: {shortened(text)}", why, *_FORMS)
+    return Reading("A composition with a swizzle", at + begin, at + len(line), missing=missing)
