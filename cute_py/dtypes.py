@@ -177,8 +177,8 @@ def as_dtype(value: object) -> DType:
             facts = known_names(_NAMESPACE.sub("", value, count=1), _KNOWN, _BY_NAME)
             raise InvalidValueError(f"unknown element type {given(value)}", facts)
         return row
-    if value is None:  # which numpy takes for its default, float64
-        raise InvalidTypeError("not an element type: None")
+    if value is None or isinstance(value, (tuple, list, dict)):  # numpy reads them as float64, or as types with parts
+        raise InvalidTypeError(f"not an element type: {given(value)}")
     try:
         dtype = numpy.dtype(value)  # type: ignore[call-overload]
     except Exception:  # a `dtype` that numpy does not know, or any exception of a foreign object in numpy

@@ -6,6 +6,7 @@ import pytest
 
 from cute_py.dtypes import DTYPES, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError
+from tests.calls.hostile import Itself
 
 
 @pytest.mark.parametrize(
@@ -47,6 +48,13 @@ def test_what_is_no_type_is_refused(name: str) -> None:
 def test_what_is_no_name_is_refused() -> None:
     with pytest.raises(InvalidTypeError, match="not an element type"):
         as_dtype(object())
+
+
+@pytest.mark.parametrize("value", [(None, Itself()), ("float32", 2), [("a", "f4")], {"names": ["a"]}])
+def test_a_type_has_no_parts(value: object) -> None:
+    """numpy reads the shape of such a type without a limit."""
+    with pytest.raises(InvalidTypeError, match="not an element type"):
+        as_dtype(value)
 
 
 def test_nothing_is_no_type() -> None:
