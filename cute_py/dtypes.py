@@ -202,4 +202,14 @@ SAFETENSORS_TYPES = {
     **{f"F8_{kind}": f"float8_{name}" for kind, name in (("E4M3", "e4m3fn"), ("E5M2", "e5m2"), ("E8M0", "e8m0fnu"))},
     "C64": "complex64",
 }
-"""Maps the name of a type in a .safetensors file to its name here."""
+"""Maps the name of a type in a .safetensors file to its name here, for the types that this library reads and writes."""
+SAFETENSORS_HEADER_TYPES = {
+    **SAFETENSORS_TYPES,
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
+    "F6_E2M3": "float6_e2m3fn",
+    "F6_E3M2": "float6_e3m2fn",
+    "F4": "float4_e2m1fn",
+}
+"""Maps the name of every type of the safetensors format to its name here. A file packs elements of 4 and 6 bits without
+gaps. Source: safetensors 0.8, safetensors/src/tensor.rs, Dtype."""

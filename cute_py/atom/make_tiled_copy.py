@@ -18,12 +18,13 @@ from cute_py.atom.copy_atoms import copy_atom
 from cute_py.atom.fragments import lane_stride
 from cute_py.atom.tiled_copy import TiledCopy
 from cute_py.atom.tiled_mma import TiledMma
-from cute_py.errors import InvalidTypeError, StaticAssertError, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout import (
     Int,
     Layout,
     coalesce,
     composition,
+    cosize,
     filter,
     is_static,
     left_inverse,
@@ -53,7 +54,10 @@ def _layout(value: Layout | Shape, what: str) -> Layout:
     layout = value if isinstance(value, Layout) else Layout(value)
     if not is_static(layout):
         layout = static(layout)
-    return expect(layout, Layout, what)
+    found = expect(layout, Layout, what)
+    if is_static(found) and size(found) < 1:
+        raise InvalidValueError(f"{what} is {found}, which is empty; must have at least 1 element")
+    return found
 
 
 def make_tiled_copy(
@@ -66,6 +70,7 @@ def make_tiled_copy(
         thr_layout: (m, n) -> thread index; a shape is column-major. val_layout: (m, n) -> value index; default: one
             value.
     Raises:
+        InvalidValueError: a layout is empty, or gives one number to several threads or values.
         StaticAssertError: there are fewer threads or values than the atom has; the message is the text of C++'s
             static_assert.
 
@@ -80,6 +85,10 @@ def make_tiled_copy(
         _ONE if val_layout is None else _layout(val_layout, "the layout of values"),
     )
     places = raked_product(threads, values)
+    for layout, what in ((threads, "threads"), (values, "values")):
+        if is_static(layout) and cosize(layout) < size(layout):
+            must = f"must give a number of its own to each of its {int(size(layout))} {what}"
+            raise InvalidValueError(f"the layout of {what} is {layout}; {must}")
     layout_tv = composition(right_inverse(places), Layout((size(threads), size(values))))
     return TiledCopy(found, layout_tv, product_each(places))
 

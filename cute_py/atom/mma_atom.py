@@ -156,7 +156,7 @@ class MmaAtom:
         >>> print(mma_atom("SM70_8x8x4_F16F16F16F16_TN").layout_TV("A"))      # threads 0 to 3 and 16 to 19
         ((_4,_4,_2),(_4,(_1,_1))):((_1,_0,_4),(_8,(_0,_0)))
         """
-        layout = self.layouts[expect_choice(operand, ("A", "B", "C"), "an operand")]
+        layout = self.layouts[expect_choice(operand, ("A", "B", "C"), "operand")]
         numbers = right_inverse(make_layout(self.thr_id, complement(self.thr_id)))
         coordinates = composition(Layout((size(self.thr_id), Int(1)), (Int(1), Int(0))), numbers)
         threads: Layout = composition(make_layout(layout[0], _ONE), coordinates)
@@ -175,7 +175,7 @@ class MmaAtom:
         >>> mma_atom("SM90_64x128x16_F32BF16BF16_SS").holders("C", 17, 42)
         ((37, 20),)
         """
-        layout = self.layouts[expect_choice(operand, ("A", "B", "C"), "an operand")]
+        layout = self.layouts[expect_choice(operand, ("A", "B", "C"), "operand")]
         expect_registers(self, operand)
         m, n, k = (int(size(extent)) for extent in self.shape_mnk)
         rows, columns = {"A": (m, k), "B": (n, k), "C": (m, n)}[operand]

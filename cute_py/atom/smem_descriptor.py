@@ -23,6 +23,7 @@ cute/arch/mma_sm90_desc.hpp, mma_sm100_desc.hpp.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -44,6 +45,15 @@ ADDRESS_MASK: Final = 0x3FFFF
 """Shared-memory addresses are read modulo 256 KiB."""
 START_MASK: Final = 0x3FFF
 _LOW: Final = 0xFFFFFFFF
+_HEXADECIMAL: Final = re.compile(r"0[xX][0-9a-fA-F]{1,32}")
+
+
+def _read_bits(text: str) -> int:
+    """Read a descriptor from its text in hexadecimal."""
+    if not _HEXADECIMAL.fullmatch(text.strip()):
+        hint = "an integer, or a text in hexadecimal such as '0x4000004000010002'"
+        raise InvalidValueError(f"a matrix descriptor is {given(text)}; must be a number in hexadecimal", hint=hint)
+    return int(text.strip(), 16)
 
 
 class Major(NamedEnum, StrEnum):
@@ -281,14 +291,20 @@ class SmemDescriptor:
     __int__ = encode
 
     @classmethod
-    def decode(cls, value: int, kind: DescriptorKind = DescriptorKind.TCGEN05) -> SmemDescriptor:
+    def decode(cls, value: int | str, kind: DescriptorKind = DescriptorKind.TCGEN05) -> SmemDescriptor:
         """Read the fields from a 64-bit value.
 
+        Args:
+            value: an integer, or its text in hexadecimal with 0x, as `print` writes a descriptor.
         Raises:
+            InvalidTypeError: the value is neither. InvalidValueError: a text is not one number in hexadecimal.
             TmemError: the value has more than 64 bits, or an undefined swizzle code (tcgen05: 3, 5, 7).
+
+        >>> SmemDescriptor.decode("0x4000004000010002").stride
+        64
         """
         kind = as_kind(kind)
-        value = expect_integer(value, "a matrix descriptor")
+        value = _read_bits(value) if isinstance(value, str) else expect_integer(value, "a matrix descriptor")
         if not 0 <= value < 1 << 64:
             raise TmemError(f"the matrix descriptor {value:#x} must have 64 bits")
         raw = {field.name: (value & field.mask) >> field.low for field in BIT_FIELDS[kind]}
@@ -300,7 +316,7 @@ class SmemDescriptor:
         residue = value & ~_held(kind)
         return cls(**raw, swizzle=names[code], kind=kind, leading_is_address=is_address, residue=residue)
 
-    def diff(self, other: SmemDescriptor | int, major: Major | str | None = None) -> list[Diagnostic]:
+    def diff(self, other: SmemDescriptor | int | str, major: Major | str | None = None) -> list[Diagnostic]:
         """List the differences from a kernel's descriptor. The `rule` of each difference is the name of the field.
 
         Args:

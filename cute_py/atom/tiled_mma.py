@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from cute_py.argument_checks import expect, expect_choice, expect_integer
+from cute_py.argument_checks import expect, expect_choice, expect_integer, is_integer
 from cute_py.arith_tuple import text
 from cute_py.atom import fragments, pictures
 from cute_py.atom.mma_atom import MmaAtom, expect_registers
@@ -53,6 +53,7 @@ from cute_py.layout.layout import Thing, joined, make
 from cute_py.layout.leaf import STATIC, STATIC_ZERO, as_leaf, times
 from cute_py.layout.leaf import is_static as leaf_is_static
 from cute_py.layout.offsets import offsets
+from cute_py.layout.trees import leaves
 from cute_py.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ _ONE_ATOM: Final = Layout((Int(1), Int(1), Int(1)))
 
 
 def _modes_of(operand: Operand) -> tuple[int, int]:
-    return MODES[expect_choice(operand, ("A", "B", "C"), "an operand")]
+    return MODES[expect_choice(operand, ("A", "B", "C"), "operand")]
 
 
 @functools.lru_cache(maxsize=256)
@@ -283,8 +284,8 @@ class TiledMma:
         Args:
             row, column: the element's indices in the tile: (m, k) of A, (n, k) of B, (m, n) of C.
         Raises:
-            InvalidValueError: the tile has no such element, or no thread holds it, because the operand is in shared or
-                tensor memory.
+            InvalidValueError: the tile has no such element; a permutation is not a multiple of the atoms; or no thread
+                holds the element, because the operand is in shared or tensor memory.
 
         >>> from cute_py.atom.tiled_mma import make_tiled_mma
         >>> make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN", (Int(2), Int(2), Int(1))).holders("A", 17, 4)
@@ -292,6 +293,12 @@ class TiledMma:
         """
         first, second = _modes_of(operand)
         expect_registers(self.atom, operand)
+        for mode in (first, second):
+            whole = int(self.tile_size(mode))
+            step = int(self.atom.shape_mnk[mode]) * int(size(self.thr_layout_vmnk[mode + 1]))
+            if whole % step:
+                text = f"the permutation of {'MNK'[mode]} has {whole} elements; must be a multiple of {step}"
+                raise InvalidValueError(f"{text}, the elements of all atoms along {'MNK'[mode]}")
         rows, columns = int(self.tile_size(first)), int(self.tile_size(second))
         row = expect_integer(row, "row", 0, rows - 1)
         place = row + rows * expect_integer(column, "column", 0, columns - 1)
@@ -456,6 +463,9 @@ class ThrMma:
 def _three(atom_layout: Layout | Shape) -> Layout:
     """Return the atom layout with three modes. A shape becomes a static column-major layout; missing modes are 1:0."""
     layout = atom_layout if isinstance(atom_layout, Layout) else Layout(static(atom_layout))
+    for count in leaves(layout.shape):
+        if is_integer(count):
+            expect_integer(count, "the number of atoms along a mode", 1)
     modes = int(rank(layout))
     if modes > 3:
         raise StaticAssertError("TiledMMA requires rank-3 AtomLayoutMNK", {"atom layout": layout})
@@ -476,6 +486,9 @@ def _permutations(permutation: tuple[Tiler, ...]) -> Permutations:
     for part in found:
         if part is not None and not isinstance(part, (int, Layout, tuple)):
             raise InvalidTypeError(f"a permutation must be None, an extent or a layout, got {given(part)}")
+        for extent in leaves(part) if isinstance(part, (int, tuple)) else ():
+            if is_integer(extent):
+                expect_integer(extent, "an extent of a permutation", 1, unit="elements")
     found = [static(p) if isinstance(p, (int, tuple)) else p for p in found]
     if not all(p is None or is_static(p) for p in found):
         raise StaticAssertError("TiledMMA requires static permutations of MNK.", {"permutation": given(permutation)})
@@ -494,7 +507,8 @@ def make_tiled_mma(
         permutation_mnk: for each of M, N and K: None, an extent, or a layout. Missing entries are None, and a single
             None applies to all three.
     Raises:
-        InvalidValueError: the atom does not exist; StaticAssertError: C++ refuses the layout or the permutation.
+        InvalidValueError: the atom does not exist, or a number of atoms or an extent is less than 1.
+        StaticAssertError: C++ refuses the layout or the permutation.
 
     >>> print(make_tiled_mma("SM80_16x8x8_F16F16F16F16_TN", (Int(1), Int(2))).thr_layout_vmnk)
     (_32,_1,_2,_1):(_1,_0,_32,_0)

@@ -39,7 +39,7 @@ from cute_py.diagnostics import Scope, refuse
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import FileFormatError, InvalidValueError, counted, given, system_reason
 from cute_py.formats.format import Format, parse_format
-from cute_py.formats.stored_weights import METADATA, Convention, convention_row
+from cute_py.formats.stored_weights import METADATA, Convention, StoredWeight, convention_row
 from cute_py.mesh.stored_tensors import Progress, header_bytes
 
 WEIGHTS: Final = ("*weight",)
@@ -57,7 +57,10 @@ class ConvertedTensor:
     """A tensor of the source, and the work that was done on it.
 
     Attributes:
-        name: the name of the weight or tensor. work: 'quantise', 'requantise', 'reorder', 'dequantise' or 'copy'.
+        name: the name of the weight or tensor.
+        work: 'quantise', 'requantise', 'dequantise', 'copy', or for a weight that has the format already: 'reorder' if
+            the order of its scales changes, 'rename' if only names, types or shapes of its tensors change, 'keep' if
+            nothing changes.
         why: the reason why a tensor is copied. file: the new file. checksums: SHA-256 of each new tensor. nan: the
             statement that some of the new scales, elements or values are NaN; "" if none is, or if the tensor is
             copied.
@@ -322,7 +325,7 @@ def _weight_work(source: Source, options: _Options) -> list[_Work]:
         raise InvalidValueError(f"{given(source.name)} can't be stored as {form}: {why}")
     shapes = shapes_of(form, options.row, options.row.names(source.name), source.shape)
     if same_bytes(weight.format, form):
-        return [_Work(source, "reorder", "", shapes)]
+        return [_Work(source, _stored_work(source, weight, form, shapes), "", shapes)]
     if not options.requantize:
         differ = [field for field in SAME_BYTES if getattr(form, field) != getattr(weight.format, field)]
         facts = {"source": weight.format, "destination": form, "differ in": ", ".join(differ)}
@@ -331,6 +334,16 @@ def _weight_work(source: Source, options: _Options) -> list[_Work]:
             "requantize"
         )
     return [_Work(source, "requantise", "", shapes)]
+
+
+def _stored_work(
+    source: Source, weight: StoredWeight, form: Format, shapes: Mapping[str, tuple[str, tuple[int, ...]]]
+) -> str:
+    """Name the work on a weight whose elements and scales do not change."""
+    if form.order != weight.format.order:
+        return "reorder"
+    stored = {tensor.name: (tensor.dtype.name, tensor.shape) for tensor in source.tensors.values()}
+    return "keep" if shapes == stored else "rename"
 
 
 # ---- files
@@ -400,7 +413,7 @@ def _run(work: _Work, options: _Options, made: PartFile) -> Written:
         return dequantise(source, form, source.name, made.write, options.device)
     elif options.row is not None:
         names = options.row.names(source.name)
-        if work.work == "reorder":
+        if work.work in ("reorder", "rename", "keep"):
             return reorder(source, form, options.row, names, made.write)
         return quantise(source, form, options.row, names, made.write, options.device)
     return Written()

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cute_py.checkpoints.convert import CHECKSUMS, FLOATS
-from cute_py.checkpoints.source import Checkpoint, open_checkpoint
+from cute_py.checkpoints.source import CONFIGURATIONS, Checkpoint, open_checkpoint
 from cute_py.diagnostics import Diagnostic, Scope
 from cute_py.errors import CuteError, counted, given, unless_refused
 from cute_py.formats.buffers import check
@@ -48,10 +48,11 @@ class DescribedWeight:
     def __str__(self) -> str:
         weight = self.weight
         size = " x ".join(map(str, weight.shape))
+        publishers = " or ".join(row.title for row in (weight.convention, *weight.alike))
         lines = [
             f"{weight.name}  {size}",
             f"  format  : {weight.format}",
-            f"  stored  : {weight.convention.name} {weight.convention.algorithm}: {', '.join(weight.tensors.values())}",
+            f"  stored  : {publishers}: {', '.join(weight.tensors.values())}",
             f"  order   : {self.order}",
         ]
         lines += [f"  {'wrong' if one.severity == 'error' else 'warning':8}: {one.message}" for one in self.found]
@@ -119,6 +120,10 @@ def describe_checkpoint(
     left = [f"order of scales: {counted(len(unsure), 'weight')}; several orders have this size"] if unsure else []
     if reference is None and any(len(row.weight.shape) == 2 for row in rows if not row.certain):
         left[0] += "; the original checkpoint decides for matrices (--reference ORIGINAL)"
+    doubtful = [row for row in rows if row.weight.alike]
+    if doubtful:
+        fit = f"{counted(len(doubtful), 'weight')}; the tensors fit several"
+        left.append(f"publisher: {fit}, and {' and '.join(CONFIGURATIONS)} name none")
     if not judged:
         left.append(f"checksums: no {CHECKSUMS}")
     reasons = Counter(row.left for row in rows) if reference is not None else Counter[str]()

@@ -18,7 +18,7 @@ from cute_py.atom.tiled_mma import make_tiled_mma
 from cute_py.cli.arguments import add_action, integer, json_option, report, sizes, text_of
 from cute_py.draw.threads import draw_copy, draw_mma
 from cute_py.errors import InvalidValueError, counted
-from cute_py.explanation.atoms import atom_data, atom_of, atom_text
+from cute_py.explanation.atoms import atom_data, atom_of, atom_text, atoms_of_shape, shape_text
 from cute_py.layout import size
 from cute_py.tensor.latex import format_latex
 
@@ -150,9 +150,23 @@ def _show_holders(atom: MmaAtom | CopyAtom, options: argparse.Namespace) -> int:
     return 0
 
 
+def _show_shape(options: argparse.Namespace, name: str, atoms: list[MmaAtom]) -> int:
+    """List the atoms whose instruction has a shape such as m64n256k16."""
+    asked = ("at", "dtype", "draw", "out", "latex")
+    if chosen := [f"--{one}" for one in asked if getattr(options, one) not in (None, False)]:
+        names = {"operations": ", ".join(atom.op for atom in atoms)} if atoms else None
+        raise InvalidValueError(f"{' and '.join(chosen)} needs one operation, but {name} is a shape", names)
+    shown = shape_text(name)
+    report(options, lambda: [{**_mma_row(atom), "name": atom.name} for atom in atoms], lambda: shown)
+    return 0
+
+
 def run_show(options: argparse.Namespace) -> int:
     """Show an atom."""
-    atom = atom_of(text_of(options.name), options.dtype)
+    name = text_of(options.name)
+    if (atoms := atoms_of_shape(name)) is not None:
+        return _show_shape(options, name.strip(), atoms)
+    atom = atom_of(name, options.dtype)
     if options.latex and not isinstance(atom, MmaAtom):
         raise InvalidValueError(f"--latex needs an MMA atom, but {atom.name} is a copy atom")
     if options.at is not None:

@@ -182,7 +182,7 @@ def _strides(bits: Array, order: str) -> tuple[int | Int, ...]:
 
 def _fixes(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, order: str) -> str | None:
     """A hint for a refused copy, or None: up to four tiles and swizzles that were tried and work. If none works in this
-    order, the hint lists the ones that work in the other order, or else the necessary change of the tensor."""
+    order, the hint gives the change of the tensor that helps, and the tiles that work in the other order."""
     works = _working(bits, dtype, tile, swizzle, order)
     if not works:
         import numpy as np
@@ -190,15 +190,20 @@ def _fixes(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, order
         other = "col" if order == "row" else "row"
         turned = np.asarray(bits, order="C" if other == "row" else "F")
         works = [f"{label} --order {other}" for label in _working(turned, dtype, tile, swizzle, other)]
-    hint = f"these work: {', '.join(works[:4])}" if works else _thinner(bits, dtype, swizzle)
-    if hint is None:  # no tile helps; the tensor itself must change
-        try:
-            _atom(bits, dtype, tile, swizzle, order, suggest=True)
-        except TmaLimitError as again:
-            hint = again.hint
-        except CuteError:
-            pass
-    return hint
+        if (changed := _changed(bits, dtype, tile, swizzle, order)) is not None:
+            return f"{changed}; or these work: {', '.join(works[:4])}" if works else changed
+    return f"these work: {', '.join(works[:4])}" if works else _thinner(bits, dtype, swizzle)
+
+
+def _changed(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, order: str) -> str | None:
+    """The change of the tensor, such as a padded row, that makes this copy legal; `make_tma_copy` tried it."""
+    try:
+        _atom(bits, dtype, tile, swizzle, order, suggest=True)
+    except TmaLimitError as refused:
+        return refused.hint
+    except CuteError:
+        pass
+    return None
 
 
 def _thinner(bits: Array, dtype: DType, swizzle: str) -> str | None:

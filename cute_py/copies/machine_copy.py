@@ -90,9 +90,11 @@ def machine_launches(
 
 
 def scaled_launches(source: Any, destination: Any, **options: Any) -> tuple[MachineLaunch, ...]:
-    """Return the launches of a computing copy between host arrays and scaled tensors. For the options, see
-    `scaled_work`."""
+    """Return the launches of a computing copy between host arrays and scaled tensors; none for a copy of no elements.
+    For the options, see `scaled_work`."""
     work = scaled_work(source, destination, **options)
+    if not work.launch.blocks:
+        return ()
     record = np.full(8, 0xFF, np.uint8)
     block, at = work.parameters(0), work.launch.pointers()
     held = {name: _Memory(view) for name, view in work.places.items()}

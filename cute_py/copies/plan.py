@@ -285,7 +285,15 @@ def _computing(
     launch, first, second, vectors = plan_formats(source, destination, dtype, cast_to, rows, into_rows)
     sectors = -(-launch.moved // SECTOR_BYTES)
     return CopyPlan(
-        *(first, second, as_dtype(dtype), "scaled", launch.name, 1, *vectors),
+        *(
+            first,
+            second,
+            as_dtype(dtype),
+            "scaled",
+            launch.name if launch.blocks else "none",
+            int(launch.blocks > 0),
+            *vectors,
+        ),
         *(Layout(1), None, (sectors, 0), 0, 0.95 if launch.name == "rows" else 0.92, launch.why, None),
         scaled=launch,
     )

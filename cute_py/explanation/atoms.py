@@ -14,7 +14,7 @@ from cute_py.atom.copy_atoms import COPY_ATOMS, copy_atom
 from cute_py.atom.element_types import ElementType, cpp_type_text
 from cute_py.atom.evidence import evidence_of
 from cute_py.atom.mma_atom import OPERANDS, MmaAtom
-from cute_py.atom.mma_atoms import MMA_ATOMS, mma_atom
+from cute_py.atom.mma_atoms import MMA_ATOMS, find_mma_atoms, mma_atom
 from cute_py.atom.template_name import split_template
 from cute_py.atom.tiled_copy import ThrCopy, TiledCopy
 from cute_py.atom.tiled_mma import ThrMma, TiledMma
@@ -26,6 +26,7 @@ from cute_py.notation.parse import parse
 
 SHOWN_ATOMS: Final = 2
 """Other atoms with one instruction that are named."""
+SHOWN_SHAPES: Final = 3
 SHOWN_THREADS: Final = 6
 SHOWN_VALUES: Final = 8
 _ROWS: Final = {"A": ("M", "K"), "B": ("N", "K"), "C": ("M", "N")}
@@ -102,6 +103,61 @@ def mnemonic_text(text: str) -> str | None:
     if "<" in atom.name:
         head += " Its template arguments below are examples."
     return f"{head}\n\n{atom_text(atom)}"
+
+
+def atoms_of_shape(text: str) -> list[MmaAtom] | None:
+    """Find the MMA atoms whose instruction has a shape such as m64n256k16, without those of tcgen05, whose M and N are
+    template arguments. None if the string is not a shape.
+
+    >>> [atom.op for atom in atoms_of_shape("m8n8k4")[:2]], atoms_of_shape("64x256x16")
+    (['SM70_8x8x4_F16F16F16F16_TN', 'SM70_8x8x4_F16F16F16F16_NT'], None)
+    """
+    found = _SHAPE.fullmatch(text.strip().lower())
+    if found is None:
+        return None
+    atoms = find_mma_atoms(m=int(found["m"]), n=int(found["n"]), k=int(found["k"]))
+    return [atom for atom in atoms if not atom.family.endswith(_OF_TENSOR_MEMORY)]
+
+
+_OF_TENSOR_MEMORY: Final = "_umma"
+"""The end of the names of the tcgen05 families."""
+
+
+def shape_text(text: str) -> str | None:
+    """List the MMA atoms whose instruction has a shape such as m64n256k16; None if the string is not a shape.
+
+    Raises:
+        InvalidValueError: no instruction has this shape; the facts list the nearest shapes.
+
+    >>> print(shape_text("m8n8k16").splitlines()[0])
+    m8n8k16 is the shape of 9 MMA operations of CuTe.
+    """
+    atoms, shape = atoms_of_shape(text), text.strip().lower()
+    if atoms is None:
+        return None
+    wanted = [int(digits) for digits in re.findall("[0-9]{1,9}", shape)]
+    of_tmem = [
+        one for one in MMA_ATOMS.values() if one.family.endswith(_OF_TENSOR_MEMORY) and one.shape_mnk[2] == wanted[2]
+    ]
+    known = dict.fromkeys(tuple(map(int, one.shape_mnk)) for one in MMA_ATOMS.values())
+    near = sorted(known, key=lambda one: sum(abs(a - b) for a, b in zip(one, wanted, strict=True)))[:SHOWN_SHAPES]
+    nearest = ", ".join(f"m{m}n{n}k{k}" for m, n, k in near)
+    if not atoms and not of_tmem:
+        raise InvalidValueError(f"no MMA operation of CuTe has the shape {shape}", {"nearest": nearest})
+    lines = [f"{shape} is the shape of {counted(len(atoms), 'MMA operation')} of CuTe."]
+    if not atoms:
+        lines = [f"No MMA operation of CuTe has the fixed shape {shape}.", "", f"  nearest: {nearest}"]
+    else:
+        width = max(len(atom.op) for atom in atoms)
+        types = [", ".join(f"{x} {cpp_type_text(atom.types[x])}" for x in "ABC") for atom in atoms]
+        lines += ["", "Operations, with the architecture that introduced them and their types"]
+        lines += [f"  {atom.op:<{width}}  {atom.arch:<5}  {row}" for atom, row in zip(atoms, types, strict=True)]
+        lines += ["", f"  see    : explain({atoms[0].op!r}) has the registers and the layouts."]
+    if of_tmem:
+        names = ", ".join(one.op for one in of_tmem[:SHOWN_ATOMS])
+        more = f" and {len(of_tmem) - SHOWN_ATOMS} more" if len(of_tmem) > SHOWN_ATOMS else ""
+        lines += ["", f"M and N of tcgen05 operations are template arguments. With K = {wanted[2]}: {names}{more}."]
+    return "\n".join(lines)
 
 
 def traits_operation(written: str) -> tuple[str, tuple[str, ...]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
 from cute_py.errors import (
     CompositionMismatchError,
@@ -29,7 +29,7 @@ from cute_py.layout.layout import Layout, domain_of, has_numbers, static
 from cute_py.layout.leaf import Int
 from cute_py.layout.steps import explained, steps
 from cute_py.layout.swizzle import Swizzle
-from cute_py.layout.trees import leaves
+from cute_py.layout.trees import is_underscore, leaves
 from cute_py.notation.parse import Parsed, parse
 
 if TYPE_CHECKING:
@@ -82,25 +82,53 @@ def composition_text(left: LayoutLike, right: Tiler) -> str:
 
 
 def spelled_composition(text: str) -> str | None:
-    """Explain a string `A o B` of two layouts, or of a swizzle and a layout; None for any other string."""
+    """Explain a string `A o B` of a layout and a layout, a size or a tiler, or of a swizzle and a layout; None for any
+    other string. Several operands are composed from left to right."""
     parts = [part.strip() for part in text.split(" o ")]
-    if len(parts) != 2 or "\n" in text.strip():
+    if not 2 <= len(parts) <= MOST_NESTED or "\n" in text.strip():
         return None
     found = [unless_refused(parse, part) for part in parts]  # (layout,) for `((4,8):(8,1))`
-    left, right = (one[0] if isinstance(one, tuple) and len(one) == 1 else one for one in found)
+    if any(one is None for one in found):
+        return None
+    left, right, *others = (one[0] if isinstance(one, tuple) and len(one) == 1 else one for one in found)
+    if others:
+        return _spelled_chain([left, right, *others])
     if isinstance(left, Swizzle) and isinstance(right, (Layout, ComposedLayout)):
         whole = ComposedLayout(left, Int(0), right)
         return (
             f"{left} o {right}: the composition of a swizzle with a layout, written without the offset.\n  As CuTe "
             f"prints it, with the offset between them: {whole}\n  composition({left!r}, {right!r}) makes it."
         )
-    if not isinstance(left, Layout) or not isinstance(right, Layout):
+    if not isinstance(left, Layout) or not _is_tiler(right):
         return None
     head = f"composition(A, B) with A = {left}, B = {tiler_text(right)}"
     try:
         return f"{head}\n{composition_text(left, right)}"
     except CuteError as error:
         return f"{head}\nis refused: {error}"
+
+
+def _is_tiler(operand: object) -> TypeGuard[Tiler]:
+    """Whether the right operand of a composition is a layout, a size, `_` or a tuple of them."""
+    if isinstance(operand, tuple):
+        return bool(operand) and all(map(_is_tiler, operand))
+    return isinstance(operand, (Layout, int)) or is_underscore(operand)
+
+
+def _spelled_chain(operands: Sequence[Parsed | None]) -> str | None:
+    """Explain a composition of a layout with several layouts and tilers, of which the last may be a size. None for
+    other operands; a number between two layouts is the offset of a composed layout."""
+    first, *others = operands
+    if any(isinstance(one, int) for one in others[:-1]) or not all(map(_is_tiler, others)):
+        return None
+    made: Any = first if isinstance(first, Layout) else None
+    answers: list[str] = []
+    for right in others if made is not None else ():
+        answers.append(spelled_composition(f"{made} o {tiler_text(right)}") or "")
+        made = unless_refused(composition, made, right)
+        if not isinstance(made, Layout):
+            break
+    return "\n\n".join(answers) or None
 
 
 LAYOUT_ATOM: Final = r"(?:cute::)?(?:GMMA|UMMA)::Layout_\w{1,40}_Atom<[\w:]{1,80}>(?:\s?\{\})?"
@@ -110,7 +138,7 @@ _NAME: Final = r"(?:cute(?:_py)?(?:\.|::))?(?P<name>\w{1,40})(?:<(?P<template>[\
 _SOURCE: Final = re.compile(rf"\s*{_NAME}\s?\((?P<operands>.{{1,4000}})\)\s*", re.DOTALL)
 """A call in source code, with template arguments if there are any: `group<0,2>(L)`."""
 MOST_NESTED: Final = 12
-"""Maximum depth of calls that are operands of calls."""
+"""Maximum depth of calls that are operands of calls, and number of operands of a composition."""
 
 
 def layout_mode(layout: Layout, *mode: int) -> Layout:

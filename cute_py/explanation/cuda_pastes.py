@@ -49,7 +49,8 @@ class CudaError:
 
 @functools.cache
 def error_pattern(error: CudaError) -> re.Pattern[str]:
-    """A pattern that matches the names, the message and the number of an error, as programs print them."""
+    """A pattern that matches the names, the message and the number of an error, as programs print them; after the name
+    of a CUDA function, also the driver's name without CUDA_ERROR_."""
     names = f"{error.rule}|{error.runtime}\\b|{re.escape(error.message)}(?! on | happened)"
     names += f"|{error.logged}" if error.logged else ""
     for exception, _, title in (one.partition(" ") for one in error.exceptions):
@@ -57,6 +58,8 @@ def error_pattern(error: CudaError) -> re.Pattern[str]:
     counted = rf"(?:\b(?:error|sync|result|status|code|returned|CUresult|rc)\b[ =:(]{{0,40}}){error.number}\b"
     is_common = error.number <= 3 or error.number == 500  # of HTTP too
     counted = counted if not is_common else rf"CUDA error:? {{0,40}}{error.number}\b"
+    short = error.rule.removeprefix("CUDA_ERROR_")
+    counted += rf"|(?-i:\bcu(?:da)?[A-Z][a-z]\w{{1,40}}\b[^\w\n][^\n]{{0,60}}?\b{short}\b)" if "_" in short else ""
     return re.compile(f"{names}|{counted}", re.IGNORECASE)
 
 

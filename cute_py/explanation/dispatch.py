@@ -172,22 +172,15 @@ def _of_other_text(text: str) -> Explanation:
 
         if (term := term_text(text)) is not None:
             return Explanation(term)
-    if _WORDS.fullmatch(text.strip()):
-        from cute_py.explanation.reasons import finding_text
-
-        if (finding := finding_text(text)) is not None:
-            return Explanation(finding)
+    for row in _FORMS:
+        if row.cue.fullmatch(text.strip()) and (found := _explainer(row.module, row.name)(text)) is not None:
+            return Explanation(found)
     if " " in text.strip() and (named := found_by_name("_".join(text.split()))) is not None:  # "right inverse"
         return explain(named[1])
     if "\n" not in text and _ATOM_NAME.match(text.strip()):
         from cute_py.explanation.atoms import atom_of, atom_text
 
         return Explanation(atom_text(atom_of(text)))
-    if _MNEMONIC.fullmatch(text.strip()):
-        from cute_py.explanation.atoms import mnemonic_text
-
-        if (instruction := mnemonic_text(text)) is not None:
-            return Explanation(instruction)
     readers = (spelled_atom, spelled_composition, spelled_call, spelled_place, spelled_statements)
     if (composed := next(filter(None, (read(text) for read in readers)), None)) is not None:
         return Explanation(composed)
@@ -225,6 +218,15 @@ class _Recogniser(NamedTuple):
     module: str
     name: str
     cue: re.Pattern[str]
+
+
+_FORMS: Final[tuple[_Recogniser, ...]] = (
+    _Recogniser("reasons", "finding_text", _WORDS),
+    _Recogniser("atoms", "shape_text", re.compile("m[0-9]{1,9}n[0-9]{1,9}k[0-9]{1,9}", re.IGNORECASE)),
+    _Recogniser("tiled_pastes", "number_text", re.compile("0x[0-9a-f]{9,16}(?:u?ll?)?|[0-9]{14,20}", re.IGNORECASE)),
+    _Recogniser("atoms", "mnemonic_text", _MNEMONIC),
+)
+"""Functions that explain a string of the form of their cue, or return None."""
 
 
 def _recogniser(module: str, name: str, cue: str = "") -> _Recogniser:
@@ -268,6 +270,7 @@ _RECOGNISERS: Final[tuple[_Recogniser, ...]] = (
     _recogniser("ptx_pastes", "read_waits", "mbarrier"),
     _recogniser("cuda_pastes", "read_errors"),
     _recogniser("messages", "read_metrics", "bank.conflict"),
+    _recogniser("rows.kernel_names", "read_kernel_names", r"cutlass\w{0,40}(?:tensorop|simt)_"),
     _recogniser("tiled_pastes", "read_tiled", r"Tiled|[_ ]Atom|desc|Thr(?:Copy|MMA)"),
     _recogniser("dsl_pastes", "read_dsl_tensors", "tensor|raw_ptr"),
     _recogniser("triton_pastes", "read_tensor_descriptors", "tensor_?descriptor"),

@@ -128,7 +128,7 @@ def trace(
     """
     load = expect(atom, TmaAtom, "the atom of a trace")
     mma = expect(tiled_mma, TiledMma, "the tiled MMA")
-    expect_choice(operand, ("A", "B"), "an operand")
+    expect_choice(operand, ("A", "B"), "operand")
     shared = load.smem_layout
     for thing, what in ((shared, "the tile in shared memory"), (load.gtensor.layout, "the tensor")):
         if int(rank(thing)) != 2:

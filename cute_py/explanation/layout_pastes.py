@@ -20,7 +20,7 @@ from cute_py.errors import CuteError, StaticAssertError, counted, shortened, unl
 from cute_py.explanation.compositions import LAYOUT_ATOM, source_layout
 from cute_py.explanation.layouts import facts_of_layout, is_basis_layout
 from cute_py.explanation.readings import TYPE_NAME, Reading, condition_id, some, type_bits, without
-from cute_py.explanation.rows.lost_functions import lost_function, lost_reading
+from cute_py.explanation.rows.lost_functions import has_operand, lost_function, lost_reading, operand_reading
 from cute_py.layout.analysis import is_injective
 from cute_py.layout.arguments import Leaf
 from cute_py.layout.coalesce import coalesce
@@ -263,6 +263,8 @@ def _printed_line(line: str, begin: int, read: int) -> _Print | Reading | None:
                 if (lost := lost_function(line, start)) is not None:
                     return lost_reading(line, lost, begin)
                 at = begin + line.find(piece, start)
+                if has_operand(line, at - begin + len(piece)):
+                    return operand_reading(line, at - begin, begin)
                 return at, at + len(piece), thing, _label_of(line[read:start], bool(read))
     return None
 

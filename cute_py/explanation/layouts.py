@@ -230,6 +230,7 @@ def _about(
     return [*lines, "", f"Logical coordinate -> {kind}", *_sample_lines(layout, element)]
 
 
+_PERMUTES = "{} permutes the bits of an element's byte address, after its offset is added."
 _COMPUTED = "No element is stored; each is computed from its coordinate."
 _INTEGERS = f"A tensor of implicit integers. {_COMPUTED}"
 
@@ -262,6 +263,13 @@ def _through(layout: Layout | ComposedLayout) -> list[str]:
     """Describe the outer function of a composed layout, such as a swizzle. Empty for a plain layout."""
     if not isinstance(layout, ComposedLayout):
         return []
+    if isinstance(layout.offset, SmemPtrFlag):
+        elements = as_position_independent_swizzle_layout(layout)
+        return [
+            "",
+            _PERMUTES.format(layout.outer),
+            f"Counted in elements it is {elements}, from an aligned address on.",
+        ]
     says = f"{layout.outer} is applied after the strides: it takes {layout.offset} + their sum, and returns the offset."
     return ["", says]
 
@@ -293,11 +301,13 @@ def stored(tensor: Tensor, typed: bool = True) -> str:
     element = tensor.element_type if typed else f"{tensor.element_type.bits} bits"
     head = [str(tensor), "", f"Elements of {element}, stored at {tensor.engine}."]
     if isinstance(swizzle, Swizzle):
-        head.append(f"{swizzle} permutes the bits of an element's byte address, after its offset is added.")
+        head.append(_PERMUTES.format(swizzle))
     if not isinstance(layout, ComposedLayout):
         return "\n".join([*head, "", any_layout(layout)])
     head += _through(layout)
-    return "\n".join(_about(head, domain_of(layout), layout, "offset", "the sum", facts_of_layout(layout)))
+    flagged = isinstance(layout.offset, SmemPtrFlag)
+    elements = as_position_independent_swizzle_layout(layout) if flagged else layout
+    return "\n".join(_about(head, domain_of(layout), elements, "offset", "the sum", facts_of_layout(layout)))
 
 
 def facts_of_layout(layout: Layout | ComposedLayout) -> list[str]:

@@ -54,13 +54,13 @@ _BARE: Final = re.compile(r"(?<![%\w$.])[A-Za-z$][\w$]{0,100}|%[0-9]")
 
 
 def read_instructions(text: str) -> list[Reading]:
-    """Read the messages of ptxas, as one reading, and every instruction that breaks a rule. If `text` has no mbarrier
-    instructions, also read instructions that break no rule."""
+    """Read the messages of ptxas, as one reading, and every instruction that breaks a rule. If `read_waits` does not
+    run `text`, also read instructions that break no rule, and judge the counts of mbarrier.init."""
     names = {row.name for row in ARCHITECTURES}
     arch = next((match[0] for match in some(_ARCH.finditer(text), 8) if match[0] in names), None)
     symbols = {match["name"]: match["space"] for match in some(_SYMBOL.finditer(text))}
     found = [*_messages(text), *_notes(text), *_usage(text), *_forms_of_atoms(text)]
-    program = "mbarrier." in text
+    program = _IN_PROGRAM.search(text) is not None
     for match in some(_STATEMENT.finditer(text)):
         if _BARE.search(re.sub(r"\[\s{0,80}[A-Za-z_$][\w$]{0,100}", "[", match["operands"])):
             continue
@@ -68,9 +68,15 @@ def read_instructions(text: str) -> list[Reading]:
         if one is None:  # not in the table, or not an instruction
             continue
         reading = _instruction(one, match, arch)
+        if not program:
+            reading = replace(reading, broken=(*reading.broken, *_wrong_counts(one)))
         if reading.broken or not program:
             found.append(reading)
     return found
+
+
+_IN_PROGRAM: Final = re.compile(r"mbarrier\.(?:arrive|test_wait|try_wait|expect_tx)")
+"""Matches an instruction of a program that `read_waits` runs."""
 
 
 def _instruction(one: ParsedInstruction, match: re.Match[str], arch: str | None) -> Reading:
@@ -90,6 +96,17 @@ def _instruction(one: ParsedInstruction, match: re.Match[str], arch: str | None)
     # Keep a wrong instruction in the text: a CUDA error next to it is about this instruction.
     end = match.start() if broken and not match["name"].startswith("mbarrier") else match.end()
     return Reading(f"A PTX instruction: {match['name']}", match.start(), end, lines, broken, changes)
+
+
+def _wrong_counts(one: ParsedInstruction) -> Iterator[Diagnostic]:
+    """Find a number of arrivals that a barrier can't have, which ptxas does not check."""
+    if one.form is None or one.form.name != "mbarrier.init":
+        return
+    from cute_py.ptx.phases import count_broken
+
+    for operand, got in one.operands:
+        if operand.name == "count" and got.value is not None and (found := count_broken(got.value)) is not None:
+            yield found
 
 
 _OF_ATOMS: Final = re.compile(r"(?<![\w.])(?:wgmma\.mma_async|ldmatrix|stmatrix)(?:\.[\w:]{1,40}){1,12}")
@@ -165,12 +182,8 @@ _NO_SUCH_GPU: Final = re.compile(r"Value '\w{1,80}' is not defined for option")
 _TOO_MUCH_SHARED: Final = re.compile(
     r"uses too much shared data \((?P<asked>0x[0-9a-f]{1,9}) bytes, (?P<most>0x[0-9a-f]{1,9}) max"
 )
-
-
 _UNRESOLVED: Final = re.compile(r"Unresolved extern (?:function|variable) '")
 """A message about the whole module, which names no line of PTX."""
-
-
 _STOPPED: Final = re.compile(r"ptxas fatal\s{0,80}:\s{0,80}Ptx assembly aborted due to errors", re.IGNORECASE)
 """The last line of ptxas, which follows the errors."""
 
@@ -230,15 +243,13 @@ def _notes(text: str) -> Iterator[Reading]:
 
 
 _USED: Final = re.compile(
-    r"(?:ptxas[^\n]{0,20}|^[ \t]{1,40})(?P<stack>[0-9]{1,7}) bytes stack frame, (?P<stores>[0-9]{1,7}) "
-    r"bytes spill stores, (?P<loads>[0-9]{1,7}) bytes spill loads"
-    r"(?:\s{1,9}ptxas info\s{0,9}: Used (?P<registers>[0-9]{1,3}) registers[^\n]{0,400})?|"
+    r"(?:ptxas[^\n]{0,20}|^[ \t]{1,40})(?P<stack>[0-9]{1,7}) bytes stack frame, [0-9]{1,7} bytes spill stores, "
+    r"[0-9]{1,7} bytes spill loads(?:\s{1,9}ptxas info\s{0,9}: Used (?P<registers>[0-9]{1,3}) registers[^\n]{0,400})?|"
     r"ptxas info\s{0,9}: Used (?P<alone>[0-9]{1,3}) registers[^\n]{0,400}",
     re.MULTILINE,
 )
+_SPILLS: Final = re.compile(r"\b([0-9]{1,7}) bytes spill stores, ([0-9]{1,7}) bytes spill loads")
 _SMEM: Final = re.compile(r"\b([0-9]{1,7}) bytes smem")
-
-
 MOST_REGISTERS: Final = 255
 """Maximum number of registers of a thread."""
 
@@ -253,8 +264,9 @@ def _usage(text: str) -> Iterator[Reading]:
             lines.append(f"{registers} registers per thread: at most {most} threads in a block")
         if smem := _SMEM.search(match[0]):
             lines.append(f"{smem[1]} bytes of static shared memory, without the dynamic shared memory of a launch")
-        if match["stack"] is not None and int(match["stores"]) + int(match["loads"]):
-            found = f"each thread spills {match['stores']} bytes of stores and {match['loads']} of loads: registers "
+        spills = _SPILLS.search(match[0])
+        if spills is not None and int(spills[1]) + int(spills[2]):
+            found = f"each thread spills {spills[1]} bytes of stores and {spills[2]} of loads: registers "
             broken.append(Diagnostic("spills", text=f"{found}that are in local memory", severity="warning"))
             more = f", or allow more than {registers or 'these'} registers: fewer threads in __launch_bounds__, no "
             more = f"{more}-maxrregcount" if registers < MOST_REGISTERS else ""
@@ -262,10 +274,10 @@ def _usage(text: str) -> Iterator[Reading]:
                 f"use fewer values per thread (a smaller tile, more warps), index arrays by constants in unrolled "
                 f"loops{more}"
             )
-        elif match["stack"] is not None:
+        elif spills is not None:
             lines.append("no register is spilled")
             stack = "a stack frame without spills contains arrays with a run-time index, or the frames of calls"
-            lines += [stack] if int(match["stack"]) else []
+            lines += [stack] if int(match["stack"] or 0) else []
         yield Reading("Register usage of a kernel, as ptxas prints it", *match.span(), lines, broken, changes)
 
 
@@ -354,8 +366,10 @@ def _compiled(name: str) -> str:
 # ---- programs that wait forever ------------------------------------------------------------------------------------
 
 _STEP: Final = re.compile(
-    r"^[^\n]*?\b(?P<op>mbarrier\.(?P<verb>init|arrive(?:_drop)?|expect_tx|try_wait|test_wait|complete_tx)[\w.:]*+|"
-    r"cp\.(?:reduce\.)?async\.bulk[\w.:]*+)(?P<operands>[^\n;]*+);?(?P<note>[^\n]*+)$",
+    r"(?:^[^\n]*?|(?<=[;\s]))\b"
+    r"(?P<op>mbarrier\.(?P<verb>init|arrive(?:_drop)?|expect_tx|try_wait|test_wait|complete_tx)[\w.:]*+|"
+    r"cp\.(?:reduce\.)?async\.bulk[\w.:]*+)(?P<operands>[^\n;]*+);?"
+    r"(?P<note>(?:(?://|#)[^\n]*+|(?!\bmbarrier\.|\bcp\.(?:reduce\.)?async\.bulk)[^\n])*+)",
     re.MULTILINE,
 )
 _OPERAND: Final = re.compile(r"\[[^\]]{0,400}\]|\{[^}]{0,400}\}|[^\s,;]{1,400}")

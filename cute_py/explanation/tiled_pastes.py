@@ -243,6 +243,38 @@ def _descriptors(text: str) -> Iterator[Reading]:
         yield Reading(head, *match.span(), [line.strip() for line in lines], wrong)
 
 
+def number_text(text: str) -> str | None:
+    """Explain a number alone that may be a shared-memory descriptor of wgmma or tcgen05; None if it has at most 32 bits
+    or more than 64, or is no descriptor of either kind.
+
+    >>> print(number_text("0x4000004000010002").splitlines()[2])
+    wgmma matrix descriptor 0x4000004000010002
+    """
+    is_hex = "x" in text.lower()
+    value = int(text.strip().lower().rstrip("ul"), 16 if is_hex else 10)
+    if not 1 << (32 if is_hex else 46) <= value < 1 << 64:  # smaller decimal numbers count bytes and elements
+        return None
+    newer = value & _VERSION == 1 << 46
+    kinds = (DescriptorKind.TCGEN05,) if newer else (DescriptorKind.WGMMA, DescriptorKind.TCGEN05)
+    read = [one for kind in kinds if (one := unless_refused(SmemDescriptor.decode, value, kind)) is not None]
+    sound = [one for one in read if not one.check() and not one.residue]
+    if not sound:
+        return None
+    one = sound[0]
+    version = "is 0b001, as in descriptors of tcgen05" if newer else "is 0, as in descriptors of wgmma"
+    return "\n".join([
+        f"{value:#018x}, a number of 64 bits that may be a shared-memory matrix descriptor",
+        "",
+        one.explain(),
+        "",
+        "Not certain",
+        "  whether the number is a descriptor: the text does not name it. It may also be an address or other data;",
+        "    write `desc = 0x...` to read it as a descriptor",
+        f"  the kind, {one.kind.value}: bits 46-48 are the version, which {version}",
+        "  the meaning of LBO and SBO: it depends on the major mode and the swizzle; explain('LBO') has the table",
+    ])  # fmt: skip
+
+
 # ---- instruction descriptors ---------------------------------------------------------------------------------------
 
 _INSTRUCTION: Final = re.compile(

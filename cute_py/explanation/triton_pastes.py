@@ -28,8 +28,8 @@ from cute_py.notation.triton_texts import NAMES, parse_any
 from cute_py.tma.descriptor.fields import MAX_RANK
 
 _LINE: Final = re.compile(
-    r"^[ \t]{0,100}(?:- )?(?:\w{1,80}=[0-9]{1,9} -> \([-0-9,"
-    r" ]{0,60}\)|\w{1,80} is a size 1 dimension)[ \t]{0,100}$",
+    r"^[ \t]{0,100}(?:[A-Za-z_%#][\w .%#()\[\]]{0,60}[:=][ \t]{0,9})?(?P<row>(?:- )?"
+    r"(?:\w{1,80}=[0-9]{1,9} -> \([-0-9, ]{0,60}\)|\w{1,80} is a size 1 dimension))[ \t]{0,100}$",
     re.MULTILINE,
 )
 _OUT: Final = re.compile(r"where out dims are: \[[^\]\n]{1,200}\]")
@@ -176,8 +176,8 @@ def _linear_prints(text: str) -> Iterator[Reading]:
         begin = end
         if not own:
             continue
-        lines = "\n".join([row[0] for row in own])
-        span = own[0].start(), end if sizes else own[-1].end()
+        lines = "\n".join([row["row"] for row in own])
+        span = own[0].start("row"), end if sizes else own[-1].end()
         try:
             layout = parse_triton(f"{lines}\n{sizes or _smallest(lines)}")
         except CuteError as error:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cute_py.diagnostics import Diagnostic
@@ -94,6 +94,11 @@ class Convention:
         return len(shape) > 2 and shape[-1] == self.block_bytes
 
     @property
+    def title(self) -> str:
+        """The publisher, with its name for the format if it has one: 'modelopt FP8', 'cute'."""
+        return self.name if self.algorithm == "any" else f"{self.name} {self.algorithm}"
+
+    @property
     def block_bytes(self) -> int:
         """Number of bytes of a block of e2m1 elements."""
         return self.block // 2
@@ -132,6 +137,10 @@ CONVENTIONS: Final = (
     Convention(
         "modelopt", "FP8", "e4m3", "float32", 0, "{weight}", "{weight}_scale",
         "float8_e4m3fn", ("float32",), source=_MODELOPT + "export/quant_utils.py",
+    ),
+    Convention(
+        "autofp8", "fp8", "e4m3", "float32", 0, "{weight}", "{weight}_scale", "float8_e4m3fn", ("float32",),
+        read_only=True, source="AutoFP8, auto_fp8/quantize.py, per_tensor_quantize and save_quantized_model",
     ),
     Convention(
         "deepseek", "fp8", "e4m3", "float32", 0, "{weight}", "{weight}_scale_inv",
@@ -188,7 +197,7 @@ class StoredWeight:
             shape of the weight.
         tensors: the names of its tensors, by part: 'data', 'scales', 'total'. dtype: the original type of the weight,
             if the file names it. total_bits: the exact tensor scale, if the file has a rounded reciprocal.
-        problems: errors in the names, types and shapes.
+        problems: errors in the names, types and shapes. alike: other publishers' rows that the tensors fit equally.
     """
 
     name: str
@@ -199,6 +208,7 @@ class StoredWeight:
     dtype: str | None = None
     total_bits: int | None = None
     problems: tuple[Diagnostic, ...] = field(default=())
+    alike: tuple[Convention, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +239,7 @@ def find_weights(
         names = {part: text for part, text in row.names(name).items() if part != "total" or form.tensor_scale}
         missing = [text for text in names.values() if text not in tensors]
         if missing:
-            text = f"{given(name)} is {row.name} {row.algorithm}, but the file lacks {', '.join(missing)}"
+            text = f"{given(name)} is {row.title}, but the file lacks {', '.join(missing)}"
             problems.append(Diagnostic("weight-tensor", name, text=text))
             reported.update(names.values())
             continue
@@ -322,9 +332,7 @@ def _twice(first: StoredWeight, weight: StoredWeight) -> list[Diagnostic]:
     """Report a weight that is stored a second time under other names."""
     if first is weight:
         return []
-    places = " and by ".join(
-        f"{one.tensors['data']} ({one.convention.name} {one.convention.algorithm})" for one in (first, weight)
-    )
+    places = " and by ".join(f"{one.tensors['data']} ({one.convention.title})" for one in (first, weight))
     text = f"{given(weight.name)} is stored by {places}; must be stored once"
     return [Diagnostic("weight-twice", weight.name, text=text, source=weight.convention.source)]
 
@@ -333,8 +341,8 @@ def _beside_plain(weight: StoredWeight, tensors: Mapping[str, TensorRow]) -> lis
     """Report a weight beside another tensor that has the weight's name."""
     if weight.name not in tensors or weight.name in weight.tensors.values():
         return []
-    text = f"{given(weight.name)} is stored by {weight.tensors['data']} ({weight.convention.name} "
-    text += f"{weight.convention.algorithm}) and as a tensor of {tensors[weight.name].dtype}; must be stored once"
+    text = f"{given(weight.name)} is stored by {weight.tensors['data']} ({weight.convention.title}) "
+    text += f"and as a tensor of {tensors[weight.name].dtype}; must be stored once"
     return [Diagnostic("weight-twice", weight.name, text=text, source=weight.convention.source)]
 
 
@@ -353,7 +361,12 @@ def _recognised(
         stored = tensors[weight.tensors["scales"]].shape
         return row.name == publisher, stored == stored_scale_shape(row, weight.format, weight.shape)
 
-    return _judged(max(found, key=fits), tensors) if found else None
+    if not found:
+        return None
+    best = max(found, key=fits)
+    rivals = [one for one in found if fits(one) == fits(best) and _fits(one.convention, one.format)]
+    alike = tuple(one.convention for one in rivals if one.convention.name != best.convention.name)
+    return replace(_judged(best, tensors), alike=alike)
 
 
 def _of_row(row: Convention, name: str, tensors: Mapping[str, TensorRow], taken: Iterable[str]) -> StoredWeight | None:
@@ -505,7 +518,7 @@ def _lacking_total(name: str, tensors: Mapping[str, TensorRow]) -> str | None:
         names = row.names(weight)
         data = tensors.get(names["data"])
         if data is not None and (data.dtype.name, tensors[name].dtype.name) == (row.data_type, row.scale_types[0]):
-            return f"{names['data']} and {name} are {row.name} {row.algorithm}, but the file lacks {names['total']}"
+            return f"{names['data']} and {name} are {row.title}, but the file lacks {names['total']}"
     return None
 
 
@@ -590,7 +603,7 @@ def _fits(row: Convention, form: Format) -> bool:
         return False
     if row.block:
         return form.block == block and (not row.total or form.tensor_scale or row.name == "torchao")
-    return row.algorithm != "FP8" or form.block == (None, None)
+    return row.name not in ("modelopt", "autofp8") or form.block == (None, None)
 
 
 def stored_arrays(name: str, scaled: ScaledTensor, convention: str) -> dict[str, NDArray[Any]]:
@@ -634,8 +647,8 @@ def stored_scale_shape(row: Convention, form: Format, shape: tuple[int, ...]) ->
     M, K = shape[-2:]
     rows, columns = form.blocks(M, K)
     if str(form.order) == "linear":
-        if (rows, columns) == (M, K) and row.name in ("modelopt", "compressed-tensors"):
-            return () if row.name == "modelopt" else (1,)
+        if (rows, columns) == (M, K) and row.name in ("modelopt", "autofp8", "compressed-tensors"):
+            return (1,) if row.name == "compressed-tensors" else ()
         grid = -(-M // rows), -(-K // columns)
         return (*shape[:-2], *(grid[::-1] if form.transposed else grid))
     count = int(form.scale_size(*extents(shape)))

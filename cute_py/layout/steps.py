@@ -140,10 +140,12 @@ def _walk(
     left, next_step = leaf_of(left_here, static), leaf_of(following, static)
     size, take = leaf_of(to_take, to_take_static), leaf_of(taken, static and to_take_static)
     rest = leaf_of(remaining, remaining_static)
+    left_over = to_take % taken if isinstance(to_take, int) and isinstance(taken, int) and taken else 0
+    condition = f"= {left_over}; must be 0" if left_over else "= 0"
     text = (
         f"step {leaf_text(step)} leaves {leaf_text(left)} of mode {i} ({mode_text(s, d)}); take "
         f"{leaf_text(take)} with stride {leaf_text(times(step, d))}, so {leaf_text(rest)} remain; "
-        f"{leaf_text(size)} % {leaf_text(take)} = 0 (Shape Divisibility Condition)"
+        f"{leaf_text(size)} % {leaf_text(take)} {condition} (Shape Divisibility Condition)"
     )
     numbers = _named(size=s, step=step, left=left, next_step=next_step, taken=take, remain=rest)
     return text, {"mode": i, **numbers}

@@ -5,7 +5,9 @@
     shared          one array for all resident CTAs; the addresses of a CTA begin at 1024, after the system's bytes, and
                     have the rank of the CTA in its cluster in bits 24 and up
     local           one array for all resident threads: local variables, and parameters of called functions
-    generic         global addresses; shared memory at `SHARED_WINDOW`, local memory at `LOCAL_WINDOW`
+    generic         global addresses; shared memory at `SHARED_WINDOW`, local memory at `LOCAL_WINDOW`. The low 32 bits
+                    of both starts are larger than any shared address, so that a generic address that a kernel shortens
+                    to 32 bits, instead of converting it with cvta, is out of bounds
 
 Before every access, the machine checks that the address is in bounds, aligned, and in the memory that the instruction's
 state space names. If not, a fault ends the run; it names the argument, the thread and the line.
@@ -27,9 +29,9 @@ from cute_py.machine.threads import Array, Frame, Host, broadcast
 from cute_py.tma.descriptor.request import TensorMap
 from cute_py.tma.emulator.memory import GlobalMemory, Range
 
-SHARED_WINDOW: Final = 0x7E00_0000_0000
+SHARED_WINDOW: Final = 0x7E00_1000_0000
 SHARED_WINDOW_BYTES: Final = 1 << 28
-LOCAL_WINDOW: Final = 0x7E80_0000_0000
+LOCAL_WINDOW: Final = 0x7E80_2000_0000
 LOCAL_WINDOW_BYTES: Final = 1 << 28
 GLOBAL_START: Final = 0x7F00_0000_0000
 RANK_SHIFT: Final = 24

@@ -77,9 +77,8 @@ class Warps:
 
     def __repr__(self) -> str:
         held = ", ".join(self._registers)
-        return (
-            f"<{counted(self.warps, 'warp')}, {self.shared.size} bytes of shared memory, registers {shortened(held)}>"
-        )
+        size = counted(self.shared.size, "byte")
+        return f"<{counted(self.warps, 'warp')}, {size} of shared memory, registers {shortened(held)}>"
 
     def write(self, name: str, words: ArrayLike) -> None:
         """Write registers `name`0, `name`1, ... of every thread.
@@ -159,39 +158,50 @@ def _decoded(text: str, known: tuple[tuple[str, str], ...]) -> tuple[Code, tuple
     body = read_body(f"{text}\n; exit")
     kinds = dict(known)
     used: dict[str, str] = {}
+    unwritten: list[str] = []
     for one in body.instructions:
-        _infer(body, one, kinds, used)
+        _infer(body, one, kinds, used, unwritten)
     function = dataclasses.replace(body, registers={**kinds, **body.registers})
     symbol = Variable("smem", "shared", "b8", 1, 0, 1, "extern")
     module = Module(NEWEST_VERSION, "sm_90a", 64, {"smem": symbol}, {"": function}, {})
-    code = decoded(module, function)
+    code = decoded(module, function)  # an instruction that does not exist is the first error
+    if unwritten:
+        raise _never_written(unwritten[0])
     return code, tuple((name, kinds[name]) for name in used)
 
 
-def _infer(body: SourceFunction, one: SourceInstruction, kinds: dict[str, str], used: dict[str, str]) -> None:
-    """Record the types of an instruction's registers; the registers that it reads must have been written before."""
+def _infer(
+    body: SourceFunction, one: SourceInstruction, kinds: dict[str, str], used: dict[str, str], unwritten: list[str]
+) -> None:
+    """Record the types of an instruction's registers, and the registers that it reads but none has written."""
     root = one.opcode.split(".")[0]
     written = 0 if one.opcode.startswith(_WRITES_NOTHING) and not one.opcode.startswith("bar.red") else 1
     if one.predicate is not None:
-        _note(body, one.predicate[0], "pred", kinds, used, False)
+        _note(body, one.predicate[0], "pred", kinds, used, unwritten)
     for place in [*range(written, len(one.operands)), *range(min(written, len(one.operands)))]:
         operand = one.operands[place]
         address = operand.kind in (OperandKind.ADDRESS, OperandKind.TENSOR)
         for number, name in enumerate(_names(operand)):
             kind = "" if address else _kind_of(one, root, place, number, operand)
             if not (root in ("bra", "call") or name in ("smem", "_", "WARP_SZ") or "." in name):
-                _note(body, name, kind, kinds, used, place < written)
+                _note(body, name, kind, kinds, used, None if place < written else unwritten)
 
 
 def _note(
-    body: SourceFunction, name: str, kind: str, kinds: dict[str, str], used: dict[str, str], writes: bool
+    body: SourceFunction,
+    name: str,
+    kind: str,
+    kinds: dict[str, str],
+    used: dict[str, str],
+    unwritten: list[str] | None,
 ) -> None:
+    """Record the type of a register. `unwritten` lists registers that are read too early; None for a written one."""
     if body.register_type(name) is not None or name in special.TABLE:
         return
     if name not in kinds:
-        if not writes:
-            raise _never_written(name)
-        kinds[name] = kind or "b32"
+        if unwritten is not None:
+            unwritten.append(name)
+        kinds[name] = kind or ("b32" if unwritten is None else "b64")  # an address has 64 bits
     elif kind and kind != kinds[name] and not (kind == "b32" and kinds[name] == "b64"):
         kinds[name] = kind
     used[name] = kinds[name]

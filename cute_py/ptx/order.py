@@ -47,7 +47,7 @@ from cute_py.ptx.flow import (
 )
 from cute_py.ptx.inline_asm import as_written, has_unknown_number, read_template
 from cute_py.ptx.module import assembles
-from cute_py.ptx.phases import check_expected_bytes, check_first_waits
+from cute_py.ptx.phases import check_arrival_counts, check_expected_bytes, check_first_waits
 from cute_py.ptx.program import Function, Statement, parse_program
 from cute_py.ptx.rules.cta_barriers import check_cta_barriers, is_cta_barrier
 from cute_py.ptx.rules.groups import check_groups, check_load_waits
@@ -488,6 +488,7 @@ def _run_time(flow: Flow) -> Iterator[Diagnostic]:
 _RULES: Final = (
     check_expected_bytes,
     check_first_waits,
+    check_arrival_counts,
     check_alignments,
     check_spans,
     check_proxy_fences,

@@ -27,6 +27,7 @@ from cute_py.errors import counted
 from cute_py.ptx.flow import (
     EDITS,
     EXPECTS,
+    ISA,
     LOADS,
     PEER,
     Flow,
@@ -45,6 +46,39 @@ _OTHERS: Final = ("mbarrier.complete_tx", "st.async", "red.async", "clusterlaunc
 _SOURCE: Final = "mbarrier.expect_tx"
 _MOST_UPDATES: Final = 12
 """The bounds of a block become infinite after this many changes at its beginning."""
+
+MAX_ARRIVALS: Final = MAX_TRANSACTION_BYTES
+"""Maximum number of arrivals of a phase. A barrier counts arrivals and transaction bytes up to the same limit."""
+COUNT_RULE: Final = "arrival_count"
+COUNT_SOURCE: Final = "mbarrier.init: count"
+
+
+def wrong_count(count: int) -> str:
+    """State that a barrier can't have this number of arrivals; an empty string if it can.
+
+    >>> wrong_count(0), wrong_count(1), wrong_count(1 << 20)
+    ('count = 0; must be 1..1048575', '', 'count = 1048576; must be 1..1048575')
+    """
+    return "" if 1 <= count <= MAX_ARRIVALS else f"count = {count}; must be 1..{MAX_ARRIVALS}"
+
+
+def count_broken(count: int) -> Diagnostic | None:
+    """Judge the number of arrivals of one mbarrier.init; None if a barrier can have it.
+
+    >>> count_broken(0).source
+    'PTX ISA 9.0, mbarrier.init: count'
+    """
+    text = wrong_count(count)
+    return Diagnostic(COUNT_RULE, "count", count, text=text, source=ISA + COUNT_SOURCE) if text else None
+
+
+def check_arrival_counts(flow: Flow) -> Iterator[Diagnostic]:
+    """Find mbarrier.init instructions whose constant count is outside the limits of a barrier."""
+    for one in flow.of("mbarrier.init"):
+        count = one.constant("count")
+        if text := wrong_count(count) if count is not None else "":
+            fix = "initialise the barrier with the number of arrivals of one phase"
+            yield flow.broken(COUNT_RULE, one, text, COUNT_SOURCE, fix=fix)
 
 
 def check_expected_bytes(flow: Flow) -> Iterator[Diagnostic]:

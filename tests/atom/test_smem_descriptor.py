@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cute_py.atom import DescriptorKind, SmemDescriptor, SmemSwizzle
 from cute_py.atom.smem_descriptor import BIT_FIELDS, SWIZZLE_CODES
-from cute_py.errors import InvalidTypeError, TmemError
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmemError
 from cute_py.tmem import encode_matrix_descriptor, replace_start_address, smem_desc_add_16B_offset
 
 fields = st.integers(0, 0x3FFF)
@@ -90,10 +90,23 @@ def test_what_does_not_fit() -> None:
         encode_matrix_descriptor(0, 0, 0, 5)
     with pytest.raises(TmemError, match="multiple of 16 bytes"):
         encode_matrix_descriptor(8, 0, 0, 0)
-    with pytest.raises(InvalidTypeError):
-        SmemDescriptor.decode("0")  # type: ignore[arg-type]
+    with pytest.raises(InvalidTypeError, match="a matrix descriptor must be an integer, got bytes"):
+        SmemDescriptor.decode(b"0")  # type: ignore[arg-type]
     with pytest.raises(TmemError, match="64 bits"):
         SmemDescriptor.decode(1 << 64)
+
+
+def test_text_in_hexadecimal_is_read() -> None:
+    value = 0x4000004000010042
+    for text in (hex(value), f" 0X{value:X}\n", str(SmemDescriptor.decode(value))):
+        assert SmemDescriptor.decode(text) == SmemDescriptor.decode(value)
+    assert SmemDescriptor.decode(value).diff(hex(value)) == []
+    for text in ("", "0x", "4000004000010042", "0xfg", "-0x1", "0x1 0x2", "0x" + "0" * 33):
+        with pytest.raises(InvalidValueError, match="must be a number in hexadecimal") as caught:
+            SmemDescriptor.decode(text)
+        assert caught.value.hint == "an integer, or a text in hexadecimal such as '0x4000004000010002'"
+    with pytest.raises(TmemError, match="64 bits"):
+        SmemDescriptor.decode("0x1" + "0" * 16)
 
 
 def test_restrictions_are_told_apart_from_what_fits() -> None:

@@ -21,6 +21,7 @@ from cute_py.atom import (
     make_tiled_copy_C,
     make_tiled_copy_S,
     make_tiled_mma,
+    mma_atom,
 )
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError
 from tests.each import each_of
@@ -215,6 +216,49 @@ def test_holders_are_the_inverse_of_the_layout_of_threads(operand: Any, atoms: A
         assert mma.holders(operand, row, column) == tuple(want[row + rows * column])
     with pytest.raises(InvalidValueError, match=f"row = {rows}"):
         mma.holders(operand, rows, 0)
+
+
+def test_holders_of_no_operand() -> None:
+    for one in (mma_atom("SM80_16x8x16_F32F16F16F32_TN"), make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN")):
+        with pytest.raises(InvalidValueError, match=r"^operand = 'D'; must be one of 'A', 'B', 'C'$"):
+            one.holders("D", 0, 0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("atoms", [0, (0,), (1, 0), (2, (1, 0)), Layout((Int(0), Int(2)))])
+def test_a_mode_has_at_least_one_atom(atoms: Any) -> None:
+    with pytest.raises(InvalidValueError, match="the number of atoms along a mode is 0; must be at least 1"):
+        make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN", atoms)
+
+
+@pytest.mark.parametrize(("permutation", "got"), [((0,), 0), ((-1, 2), -1), ((32, (8, 0)), 0)])
+def test_a_permutation_has_elements(permutation: Any, got: int) -> None:
+    with pytest.raises(InvalidValueError, match=f"an extent of a permutation is {got} elements; must be at least 1"):
+        make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN", (2, 2), permutation)
+
+
+@pytest.mark.parametrize(("permutation", "multiple"), [((24,), 32), ((None, 8), 16), ((1, 1, 1), 32)])
+def test_holders_need_a_tile_that_is_a_multiple_of_the_atoms(permutation: Any, multiple: int) -> None:
+    """Otherwise a part of an atom is outside the tile, and its values would name other elements."""
+    mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN", (2, 2), permutation)
+    with pytest.raises(InvalidValueError, match=f"must be a multiple of {multiple}, the elements of all atoms along"):
+        mma.holders("C", 0, 0)
+    assert make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN", (2, 2), (64, 32, 16)).holders("C", 0, 0) == ((0, 0),)
+
+
+@each_of(
+    ("threads", "values", "words"),
+    [
+        (0, (1, 8), "the layout of threads is _0:_1, which is empty; must have at least 1 element"),
+        ((0, 4), (1, 8), "the layout of threads is (_0,_4):"),
+        (4, 0, "the layout of values is _0:_1, which is empty"),
+        (Layout((16, 8), (0, 0)), (1, 8), "must give a number of its own to each of its 128 threads"),
+        (4, Layout((1, 8), (0, 0)), "must give a number of its own to each of its 8 values"),
+    ],
+)
+def test_threads_and_values_of_a_tiled_copy_have_numbers(threads: Any, values: Any, words: str) -> None:
+    with pytest.raises(InvalidValueError) as caught:
+        make_tiled_copy(VECTOR, threads, values)
+    assert words in caught.value.headline
 
 
 def test_no_thread_holds_an_operand_in_shared_memory() -> None:

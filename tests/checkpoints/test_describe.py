@@ -192,6 +192,30 @@ def test_the_configuration_names_the_publisher(tmp_path: Path, file: str, config
     assert describe_checkpoint(path).weights[0].weight.convention.name == "compressed-tensors"
 
 
+def test_a_description_states_which_publishers_the_tensors_fit(tmp_path: Path) -> None:
+    made = cute.copy(numbers((32, 64)), formats.fp8("tensor"))
+    tensors = {"a.weight": made.data.view(ml_dtypes.float8_e4m3fn), "a.weight_scale": made.scales.reshape(())}
+    path = save(tmp_path / "m.safetensors", tensors)
+    described = describe_checkpoint(path)
+    assert "stored  : modelopt FP8 or autofp8 fp8: a.weight, a.weight_scale" in str(described)
+    said = "publisher: 1 weight; the tensors fit several, and hf_quant_config.json and config.json name none"
+    assert said in described.scope.not_judged
+    config = {"quantization_config": {"quant_method": "fp8", "activation_scheme": "static", "ignored_layers": []}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    described = describe_checkpoint(path)
+    assert "stored  : autofp8 fp8: a.weight, a.weight_scale" in str(described)
+    assert not any("publisher" in text for text in described.scope.not_judged)
+    report = convert(path, tmp_path / "out", "fp8('tensor')", convention="modelopt")
+    assert [one.work for one in report.tensors] == ["keep"]
+    assert "stored  : modelopt FP8: a.weight" in str(describe_checkpoint(tmp_path / "out"))
+
+
+def test_a_weight_of_this_library_is_described_by_its_name(tmp_path: Path) -> None:
+    path = save(tmp_path / "m.safetensors", {"a.weight": numbers((32, 64))})
+    convert(path, tmp_path / "out", "mxfp8()")
+    assert "stored  : cute: a.weight, a.weight_scale" in str(describe_checkpoint(tmp_path / "out"))
+
+
 def test_packed_blocks_without_scales_are_an_error(tmp_path: Path) -> None:
     tensors = {"e.down_proj_blocks": np.zeros((2, 32, 4, 16), np.uint8), "other_blocks": np.zeros((2, 3), np.uint8)}
     (error,) = describe_checkpoint(save(tmp_path / "m.safetensors", tensors)).errors

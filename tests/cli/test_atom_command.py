@@ -149,3 +149,15 @@ def test_show_at_an_element(capsys: pytest.CaptureFixture[str]) -> None:
 def test_elements_that_no_thread_holds(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     status, _, err = shell(capsys, "show", *words)
     assert status == 2 and said in err
+
+
+def test_a_shape_shows_the_operations_that_have_it(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [atom.op for atom in cute.find_mma_atoms(m=64, n=256, k=16)]
+    status, out, _ = shell(capsys, "show", "m64n256k16")
+    assert (status, out.splitlines()[0]) == (0, f"m64n256k16 is the shape of {len(names)} MMA operations of CuTe.")
+    assert [line.split()[0] for line in out.splitlines() if line.startswith("  SM90")] == names
+    assert [row["op"] for row in json.loads(shell(capsys, "show", "m64n256k16", "--json")[1])] == names
+    for option in (["--draw"], ["--at", "0,0"], ["--latex"]):
+        status, _, err = shell(capsys, "show", "m64n256k16", *option)
+        assert status == 2 and f"{option[0]} needs one operation, but m64n256k16 is a shape" in err
+    assert "nearest : m64n8k8" in shell(capsys, "show", "m64n8k9")[2]

@@ -125,6 +125,14 @@ def test_row_length_is_refused_with_the_fix(tmp_path: Path, capsys: pytest.Captu
     assert " : pad the row to 16 elements" in err
 
 
+def test_a_padded_row_and_the_other_order_are_suggested(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    err = refused(tmp_path, capsys, np.zeros((100, 130), np.float32), "--tile", "128x32")
+    assert " : pad the row to 132 elements; or these work: --tile " in err
+    padded = np.zeros((100, 132), np.float32)
+    np.save(tmp_path / "padded.npy", padded)
+    assert copy(capsys, str(tmp_path / "padded.npy"), "--tile", "128x32")[0] == 0
+
+
 def test_swizzle_is_refused_with_boxes_that_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     array = np.zeros((256, 256), np.float16)
     err = refused(tmp_path, capsys, array, "--tile", "128x128", "--swizzle", "128B")

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import cute_py as cute
-from cute_py import formats
+from cute_py import Layout, formats
+from cute_py.copies.machine_copy import run_on_machine, scaled_launches
 from cute_py.copies.scaled.host import (
     computes,
     expect_once,
@@ -21,8 +22,10 @@ from cute_py.copies.scaled.host import (
     takes,
 )
 from cute_py.copies.scaled.operands import scaled_work
+from cute_py.copies.scaled.prepared import PreparedScaledCopy, copy_by_device
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
 from cute_py.formats import Format, ScaledTensor
+from cute_py.gpu.device import Device
 from tests.copies.test_scaled_operands import unset
 
 
@@ -275,9 +278,11 @@ def test_memory_of_other_libraries() -> None:
     turned = np.zeros((64, 8), np.float32).T
     assert cute.copy(Exported(x), Exported(turned), rows=range(8)).equal
     assert np.array_equal(turned, x)
-    for given in (x[::-1], x[:0]):
-        with pytest.raises(InvalidValueError, match="the array has no elements, or negative strides"):
-            cute.copy(Exported(given), y, rows=[0])
+    with pytest.raises(InvalidValueError, match="the array has negative strides"):
+        cute.copy(Exported(x[::-1]), y, rows=[0])
+    assert cute.copy(Exported(x[:0]), y, into_rows=[]).bytes == 0
+    with pytest.raises(InvalidValueError, match=r"rows\[0\] = 0; must be -1"):
+        cute.copy(Exported(x[:0]), y, rows=[0])
 
 
 def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str | None, str | None]]:
@@ -489,7 +494,7 @@ def test_refused_in_words(name: str) -> None:
 
 
 def test_a_copy_of_no_rows() -> None:
-    """On the host, it writes nothing; a GPU refuses it, because a grid has at least one block."""
+    """It writes nothing: on the host, and on a GPU, where it launches no kernel."""
     x, none = np.ones((5, 96), np.float32), np.zeros((0, 96), np.float32)
     target = np.zeros((5, 96), np.float32)
     assert scaled_copy(x, none.copy(), "host", rows=[]).bytes == 0
@@ -498,10 +503,36 @@ def test_a_copy_of_no_rows() -> None:
     assert cast.bytes == 0 and cast.equal
     for source, destination, options in (
         (x, none.copy(), {"rows": np.zeros(0, np.int64)}),
+        (x, none.copy(), {"rows": []}),
         (none, target, {"into_rows": np.zeros(0, np.int32)}),
+        (none, np.zeros((0, 96), ml_dtypes.bfloat16), {"cast": True}),
+        (np.zeros((96, 0), np.float32), np.zeros((96, 0), ml_dtypes.bfloat16), {"cast": True}),
     ):
-        with pytest.raises(InvalidValueError, match="the copy has no elements"):
-            scaled_work(source, destination, **options)
+        launch = scaled_work(source, destination, **options).launch
+        assert (launch.blocks, launch.moved) == (0, 0)
+        assert scaled_launches(source, destination, **options) == ()
+        assert run_on_machine(source, destination, **options) is None
+        assert copy_by_device(source, destination, **options).bytes == 0 and not target.any()
+    with pytest.raises(InvalidValueError, match="they must be equal"):
+        scaled_work(none, np.zeros((1, 96), ml_dtypes.bfloat16), cast=True)
+
+
+def test_a_plan_of_no_elements_has_no_launches() -> None:
+    plan = cute.plan_copy(Layout((0, 64)), Layout((0, 64)), "float16", cast_to="float32")
+    assert (plan.kernel, plan.launches, plan.bytes) == ("none", 0, 0)
+    assert "0 launches" in str(plan) and plan.explain().endswith("The copy has no elements.")
+
+
+def test_a_prepared_copy_of_no_elements_has_no_launches() -> None:
+    device = object.__new__(Device)
+    none = np.zeros((0, 96), np.float32)
+    options = {"into_rows": []}
+    work = scaled_work(none, np.zeros((5, 96), np.float32), **options)
+    prepared = PreparedScaledCopy(device, work, (), options)
+    assert (prepared.kernels, prepared.blocks, prepared.bytes, prepared.owned()) == ((), (), 0, ())
+    prepared.launch()
+    prepared.check()
+    assert prepared.machine_launches((none, np.zeros((5, 96), np.float32))) == ()
 
 
 def test_read_only_memory_is_not_written() -> None:

@@ -115,3 +115,28 @@ def test_the_configuration_decides_for_the_header() -> None:
 def test_broken_texts_are_refused_with_a_type(text: str) -> None:
     with contextlib.suppress(cute.CuteError):
         assert "break no rule" not in cute.explain(text)
+
+
+@each_of(
+    ("kind", "shape", "size", "wrong"),
+    [
+        ("F4", [4], 2, ""),
+        ("F4", [4], 4, "'a' has 4 bytes by its data_offsets; must have 2 by its type and shape"),
+        ("F4", [3], 2, "'a' has 12 bits by its type and shape; must be a multiple of 8"),
+        ("F6_E2M3", [4], 3, ""),
+        ("F6_E3M2", [4], 4, "'a' has 4 bytes by its data_offsets; must have 3 by its type and shape"),
+        ("F8_E8M0", [4], 4, ""),
+        ("F8_E4M3FNUZ", [4], 4, ""),
+    ],
+)
+def test_types_of_the_format_have_their_widths(kind: str, shape: list[int], size: int, wrong: str) -> None:
+    (reading,) = readings_of(json.dumps({"a": {"dtype": kind, "shape": shape, "data_offsets": [0, size]}}))
+    assert [one.message for one in reading.broken] == ([wrong] if wrong else [])
+    assert not any("not known here" in line for line in reading.missing)
+
+
+def test_weights_of_packed_types_match_no_convention_and_break_none() -> None:
+    header = {**HEADER, "a.weight": {"dtype": "F4", "shape": [256, 128], "data_offsets": [0, 16384]}}
+    (reading,) = readings_of(json.dumps(header))
+    assert not reading.broken and not reading.judged
+    assert "the known ones store them as U8" in reading.missing[0]

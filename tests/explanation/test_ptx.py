@@ -213,3 +213,18 @@ def test_no_thread_can_have_more_than_255_registers() -> None:
     spilled = "    8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads\nptxas info    : Used {} registers"
     assert "allow more than 254 registers" in cute.explain(spilled.format(254))
     assert "allow more than" not in cute.explain(spilled.format(255))
+
+
+@each_of(("count", "wrong"), [(0, True), (1, False), ((1 << 20) - 1, False), (1 << 20, True), (-1, True)])
+def test_the_count_of_a_barrier(count: int, wrong: bool) -> None:
+    said = cute.explain(f"mbarrier.init.shared.b64 [%r1], {count};")
+    assert (f"count = {count}; must be 1..1048575\n    source: PTX ISA 9.0, mbarrier.init: count" in said) is wrong
+    assert "A PTX instruction: mbarrier.init.shared.b64" in said
+
+
+def test_several_instructions_on_one_line_run() -> None:
+    lines = ["mbarrier.init.shared.b64 [bar], 1;", "mbarrier.arrive.expect_tx.shared.b64 _, [bar], 4096;",
+             "mbarrier.try_wait.parity.shared.b64 p, [bar], 0; // waits; mbarrier.arrive is missing"]  # fmt: skip
+    for joint in ("\n", " "):
+        assert "0 of 4096 bytes arrived" in cute.explain(joint.join(lines))
+    assert "mbarrier.init with count 0; must be 1 to 1048575" in cute.explain(" ".join(lines).replace("], 1;", "], 0;"))

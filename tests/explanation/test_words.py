@@ -28,6 +28,14 @@ SPELLINGS = {
     "tensor map": ("TMA descriptor", "tensor maps"),
     "fence.proxy.async": ("proxy fence",),
     "box": ("boxes",),
+    "CTA": ("CTAs", "what is a CTA?", "thread block", "cooperative thread array"),
+    "wavefront": ("wavefronts", "what is a wavefront?"),
+    "static integer": ("dynamic", "dynamic integers", "what does dynamic mean?"),
+    "transpose": ("transposed", "what is a transpose?"),
+    "checkpoint": ("checkpoints", "what is a checkpoint?"),
+    "warp": ("warps",),
+    "warp specialization": ("warp-specialized", "warp specialisation"),
+    "pipeline": ("producer", "consumers"),
 }
 
 

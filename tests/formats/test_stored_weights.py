@@ -12,7 +12,7 @@ import pytest
 import cute_py as cute
 from cute_py import formats
 from cute_py.checkpoints import convert
-from cute_py.errors import FileFormatError
+from cute_py.errors import FileFormatError, InvalidValueError
 from cute_py.formats.publishers import configured_publisher
 from cute_py.formats.stored_weights import find_weights, stored_arrays
 from cute_py.mesh.stored_tensors import stored_file
@@ -75,6 +75,33 @@ def test_the_shape_of_one_scale_tells_who_wrote_it(tmp_path: Path, shape: tuple[
     assert weight.convention.name == name and weight.format == formats.fp8("tensor") and weight.problems == ()
 
 
+@pytest.mark.parametrize(
+    ("publisher", "name", "alike"),
+    [(None, "modelopt", ("autofp8",)), ("modelopt", "modelopt", ()), ("autofp8", "autofp8", ())],
+)
+def test_two_publishers_store_one_scale_without_modes(
+    tmp_path: Path, publisher: str | None, name: str, alike: tuple[str, ...]
+) -> None:
+    """ModelOpt and AutoFP8 write the same tensors, so only the configuration tells them apart."""
+    tensors = stored_file(save(tmp_path / "m.safetensors", of_one_scale(()))).tensors
+    (weight,) = find_weights(tensors, {}, publisher).weights
+    assert weight.convention.name == name and tuple(row.name for row in weight.alike) == alike
+    assert weight.problems == () and weight.format == formats.fp8("tensor")
+
+
+def test_a_scale_per_row_has_one_publisher(tmp_path: Path) -> None:
+    """ModelOpt and AutoFP8 have one scale for the whole weight."""
+    made = cute.copy(numbers((32, 64)), formats.fp8("row"))
+    arrays = {"a.weight": made.data.view(ml_dtypes.float8_e4m3fn), "a.weight_scale": made.scales.reshape(32, 1)}
+    (weight,) = find_weights(stored_file(save(tmp_path / "m.safetensors", arrays)).tensors, {}).weights
+    assert (weight.convention.name, weight.alike) == ("compressed-tensors", ())
+
+
+def test_autofp8_is_only_read() -> None:
+    with pytest.raises(InvalidValueError, match="unknown convention 'autofp8'"):
+        stored_arrays("a.weight", cute.copy(numbers((32, 64)), formats.fp8("tensor")), "autofp8")
+
+
 @pytest.mark.parametrize("form", [formats.fp8("tensor"), formats.nvfp4(scales="linear")], ids=repr)
 @pytest.mark.parametrize("name", ["modelopt", "compressed-tensors"])
 def test_a_weight_is_found_as_its_convention_stores_it(tmp_path: Path, form: formats.Format, name: str) -> None:
@@ -103,6 +130,20 @@ PRODUCER = {"name": "modelopt", "version": "0.37.0"}
         ({"quantization": {"quant_algo": "FP8", "exclude_modules": ["lm_head"]}}, "modelopt"),
         ({"quantization_config": {"quant_method": "modelopt", "quant_algo": "MXFP8"}}, "modelopt"),
         ({"quantization_config": {"quant_method": "compressed-tensors"}}, "compressed-tensors"),
+        ({"quantization_config": {"quant_method": "fp8", "activation_scheme": "static"}}, "autofp8"),
+        ({"quantization_config": {"quant_method": "fp8", "activation_scheme": "dynamic"}}, "autofp8"),
+        ({"quantization_config": {"quant_method": "fp8", "activation_scheme": 3}}, None),
+        ({"quantization_config": {"quant_method": "fp8"}}, None),
+        (
+            {
+                "quantization_config": {
+                    "quant_method": "fp8",
+                    "activation_scheme": "dynamic",
+                    "weight_block_size": [128, 128],
+                }
+            },
+            None,
+        ),
         ({"quantization_config": {"quant_method": "gptq"}}, None),
         ({"producer": "modelopt", "quantization": [], "quantization_config": None}, None),
         ({"producer": {"name": 7}, "quantization": {"quant_algo": None}}, None),

@@ -79,3 +79,9 @@ def test_one_mode_is_scaled() -> None:
     steps = cute.steps(cute.composition, Layout(Int(8), Int(3)), Layout(Int(2), Int(2)))
     assert [step.rule for step in steps] == ["coalesce", "mode", "scale", "result"]
     assert "stride _2 * _3 = _6" in str(steps[2])
+
+
+def test_a_condition_that_fails_is_stated() -> None:
+    """C++ computes such a composition of dynamic integers without a check."""
+    walked = [step.text for step in cute.steps(cute.composition, Layout((4, 8), (8, 1)), Layout(5)) if "%" in step.text]
+    assert walked[0].endswith("5 % 4 = 1; must be 0 (Shape Divisibility Condition)")

@@ -134,7 +134,12 @@ def test_terms_are_cut_at_the_largest() -> None:
     [
         ("tex.1d.v4.f32.s32 {%d0, %d0, %d0, %d0}, [%s0, {%s0}];", InvalidValueError, "not emulated"),
         ("bra LOOP;", ParseError, "but the function has no such label"),
-        ("add.u32 %d0, %s9, 1;", InvalidValueError, "never written"),
+        ("add.u32 %d0, %s9, 1;", InvalidValueError, "the register %s9 was never written"),
+        ("ld.shared.b32 %d0, [%s9];", InvalidValueError, "the register %s9 was never written"),
+        ("@%p9 mov.u32 %d0, 1;", InvalidValueError, "the register %p9 was never written"),
+        ("foo.bar %r1, %r2;", InvalidValueError, "line 1: foo.bar is not emulated"),
+        ("add.u32 %d0, %s9, 1;\nfoo.bar;", InvalidValueError, "line 2: foo.bar is not emulated"),
+        ("add.foo %d0, %s9, 1;", InvalidValueError, "line 1: add.foo"),
         ("ld.global.b32 %d0, [%s0];", InvalidValueError, "multiple of 4"),
         ("ld.shared.b32 %d0, [%s0];", InvalidValueError, "multiple of 4"),
         ("mul.lo.u32 %t0, %s0, 64; ld.shared.b32 %d0, [%t0];", InvalidValueError, "1024 bytes"),
@@ -193,6 +198,7 @@ def test_a_repr_says_what_is_there() -> None:
     warps = cute.Warps(2, shared=64)
     warps.write("%s", np.arange(64))
     assert repr(warps) == "<2 warps, 64 bytes of shared memory, registers %s0>"
+    assert repr(cute.Warps(1, shared=1)) == "<1 warp, 1 byte of shared memory, registers >"
 
 
 def test_a_base_offset_is_refused() -> None:

@@ -238,6 +238,18 @@ def test_a_barrier_is_aligned() -> None:
     assert rules(kernel(INIT.replace("[%r2]", "[%r2+8]"))) == []
 
 
+@pytest.mark.parametrize("count", [0, 1, (1 << 20) - 1, 1 << 20, -1])
+def test_a_barrier_counts_arrivals_within_its_limits(count: int) -> None:
+    wrong = not 1 <= count < 1 << 20
+    moved = (f"mov.u32 %r9, {count};", INIT.replace(", 1;", ", %r9;"))
+    for body in ((INIT.replace(", 1;", f", {count};"),), moved):
+        found = check_program(kernel(*body)).found
+        assert [one.rule for one in found] == ["arrival_count"] * wrong
+        assert all(one.text.endswith("; must be 1..1048575") for one in found)
+        assert all(one.source == "PTX ISA 9.0, mbarrier.init: count" for one in found)
+    assert rules(kernel(INIT.replace(", 1;", ", %r8;"))) == []
+
+
 def test_an_answer_without_findings_is_no_approval() -> None:
     report = check_program(kernel(INIT, EXPECT, LOAD))
     assert "no broken rule found in what was judged\njudged: " in str(report)

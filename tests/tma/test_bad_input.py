@@ -42,6 +42,12 @@ def load(*coords: Any, **options: Any) -> Any:
     return run.Emulator().load(MAP, coords=coords or (0, 0), smem=SMEM, **options)
 
 
+def fixes(**changed: Any) -> Any:
+    layout = Layout((Int(32), Int(32)), LayoutRight)
+    arguments = {"op": "SM90_TMA_LOAD", "gtensor": X, "smem_layout": layout, "num_multicast": 1}
+    return tma.find_fixes(tma.make_tma_atom, arguments | changed)
+
+
 def ring() -> Any:
     loads = [RingLoad(tma.TensorMapTiled(2, 4096, (1024,), (), (128,)), [(0,)])]
     return Ring(run.Emulator(), HOST, run.SharedMemory(4096), loads, depth=1)
@@ -79,6 +85,10 @@ REFUSED: list[Refusal] = [
     ("rank", lambda: tma.tma_tensor(5, Int(6), 2**70), InvalidValueError, "must be 1 to 5"),
     ("shapes", lambda: tma.build_tma_descriptor(X, Layout(Int(4)), None), InvalidTypeError, "shapes of a TMA descr"),
     ("fixes", lambda: tma.find_fixes(tma.make_tma_atom, {}), InvalidValueError, "the arguments lack gtensor; must"),
+    ("fixes gtensor", lambda: fixes(gtensor=(1, 2)), InvalidTypeError, "a TMA atom needs a tensor in global memory"),
+    ("fixes arch", lambda: fixes(check=3), InvalidTypeError, "check must be a bool, got int 3"),
+    ("fixes layout", lambda: fixes(smem_layout=None), InvalidTypeError, "smem_layout must be a layout, got NoneType"),
+    ("fixes count", lambda: fixes(num_multicast=1.5), InvalidTypeError, "num_multicast, the number of CTAs, must"),
     ("backend", lambda: run.copy(ATOM, X, backend=np.zeros(2)), InvalidTypeError, "backend must be a str"),
     ("no atom", lambda: run.copy(7, X), InvalidTypeError, "expected a TMA atom of tiles"),
     ("poison", lambda: run.execute(ATOM, X, poison=[]), InvalidTypeError, "poison must be an integer"),

@@ -249,8 +249,10 @@ def _host_array(thing: Any) -> Any:
         )
     element = view.element_bytes
     span = sum((size - 1) * abs(step) for size, step in zip(view.shape, view.strides, strict=True)) + 1
-    if not view.count or any(step < 0 for step in view.strides):
-        raise InvalidValueError("the array has no elements, or negative strides", {"shape": view.shape})
+    if any(step < 0 for step in view.strides):
+        raise InvalidValueError("the array has negative strides", {"shape": view.shape, "strides": view.strides})
+    if not view.count:
+        return np.zeros(view.shape, view.dtype.numpy)
     memory = (ctypes.c_char * (span * element)).from_address(view.address)
     steps = tuple(step * element for step in view.strides)
     made: NDArray[Any] = np.ndarray(view.shape, view.dtype.numpy, memoryview(memory).cast("B"), 0, steps)

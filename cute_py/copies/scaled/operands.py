@@ -95,10 +95,11 @@ def _alignment(address: int) -> int:
 
 
 def _joined(view: ArrayView, role: str) -> tuple[int, int, int, int]:
-    """(rows, columns, row stride, column stride) in elements; the leading modes are joined."""
-    modes = [(n, d) for n, d in zip(view.shape, view.strides, strict=True) if n != 1]
+    """(rows, columns, row stride, column stride) in elements; the leading modes are joined. An array without elements
+    has no rows."""
     if not view.count:
-        raise InvalidValueError(f"the {role} has no elements", {"shape": view.shape})
+        return 0, 1, 1, 1
+    modes = [(n, d) for n, d in zip(view.shape, view.strides, strict=True) if n != 1]
     inner = modes[-1:] if len(view.shape) != 2 else [(view.shape[1], view.strides[1])]
     if len(view.shape) == 2:
         outer = [(view.shape[0], view.strides[0])]

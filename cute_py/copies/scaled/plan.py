@@ -104,7 +104,8 @@ class ScaledLaunch:
     """A kernel that computes, its grid, and its parameters without addresses.
 
     Attributes:
-        name: 'rows', 'whole' or 'tile'. blocks: blocks of the grid. moved: bytes read and written.
+        name: 'rows', 'whole' or 'tile'. blocks: blocks of the grid; 0 for a copy of no elements, which launches no
+            kernel. moved: bytes read and written.
         why: the reason for the kernel.
     """
 
@@ -390,17 +391,16 @@ def _launch(
     digits: Digits | None = None,
 ) -> ScaledLaunch:  # fmt: skip
     down, across = grid
-    if not down * across:
-        raise InvalidValueError("the copy has no elements", {"rows": shape[0]})
     if down * across >= 1 << 31 or max(shape) >= 1 << 31:
         raise refused(f"a copy of {down * across} blocks", "at most 2^31 blocks; split the copy")
     masked, digits = index.masked if index else 0, digits or Digits()
     head = (
-        *(source.pitch, *shape, source.lines, outputs[0].lines, across, *magic(across), masked),
+        *(source.pitch, *shape, source.lines, outputs[0].lines, across, *magic(max(across, 1)), masked),
         *(1.0 if source.total is None else float(source.total), down, *digits.steps),
     )
     packed = tuple(_output(o, s, source.by_columns) for o, s in zip(outputs, scales, strict=True))
-    size = _size(source, outputs, scales, shape)
+    size = _size(source, outputs, scales, shape) if down * across else 0
+    why = why if down * across else "the copy has no elements"
     return ScaledLaunch(name, kernel, down * across, size, why, head, packed)
 
 

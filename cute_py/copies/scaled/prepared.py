@@ -81,16 +81,18 @@ class PreparedScaledCopy(PreparedCopy):
     """A prepared copy that computes: a cast, formats, or rows by an index.
 
     `check` waits for the stream, and raises an error if an entry of an index was not a row. Such rows were neither read
-    nor written.
+    nor written. A copy of no elements has no launches.
     """
 
     def __init__(self, device: Device, work: ScaledWork, keep: tuple[Any, ...], options: dict[str, Any]) -> None:
-        record = IndexRecord(device) if work.indices else None
-        content = work.parameters(record.address if record else 0)
-        block = (ctypes.c_char * len(content)).from_buffer_copy(content)
-        kernel = load_kernel(work.launch.kernel, device)
-        one = Work(kernel, (), work.launch.blocks, others={"plan": block})
-        super().__init__(device, [one], work.launch.moved, keep=(*work.places.values(), *keep), overlaps=True)
+        record = IndexRecord(device) if work.indices and work.launch.blocks else None
+        works = []
+        if work.launch.blocks:
+            content = work.parameters(record.address if record else 0)
+            block = (ctypes.c_char * len(content)).from_buffer_copy(content)
+            kernel = load_kernel(work.launch.kernel, device)
+            works.append(Work(kernel, (), work.launch.blocks, others={"plan": block}))
+        super().__init__(device, works, work.launch.moved, keep=(*work.places.values(), *keep), overlaps=True)
         self.work, self._index, self._options = work, record, options
 
     def owned(self) -> tuple[Owned, ...]:
@@ -128,6 +130,8 @@ def prepare_scaled(
     devices = {name: view.device for name, view in work.places.items() if name not in work.indices}
     device = as_device(device, common_device(devices))
     require_place({name: view for name, view in work.places.items() if name not in work.indices}, device.ordinal)
+    if not work.launch.blocks:  # nothing to index
+        return PreparedScaledCopy(device, work, (source, destination), options)
     work, kept = _with_indices(work, device)
     if unique and "into_rows" in work.indices:
         expect_unique(_content(device, work.indices["into_rows"]))
@@ -187,6 +191,8 @@ def copy_by_device(
             results = (first,)
         made = results if isinstance(destination, tuple) else results[0]
     work = scaled_work(source, made, **options)
+    if not work.launch.blocks:
+        return ScaledCopyResult(destination, 0, f"{work.launch.name}: {work.launch.why}", lambda: True)
     places = {name: view for name, view in work.places.items() if name not in work.indices}
     handle = stream_handle(stream)
     if all(view.device is not None for view in places.values()):

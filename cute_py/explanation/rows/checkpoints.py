@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, Union
 
 from cute_py.diagnostics import Diagnostic, Scope
-from cute_py.dtypes import SAFETENSORS_TYPES, DType, as_dtype
+from cute_py.dtypes import SAFETENSORS_HEADER_TYPES, DType, as_dtype
 from cute_py.errors import counted, given, shortened
 from cute_py.explanation.readings import Reading, some
 from cute_py.formats.format import Format, mxfp4, mxfp8, nvfp4
@@ -234,12 +234,12 @@ def _headers(text: str, publisher: str | None) -> Iterator[Reading]:
             continue
         found.append(one)
         name, sizes = one["name"], tuple(int(n) for n in shape[1].split(",") if n.strip().isdecimal())
-        if kind[1] not in SAFETENSORS_TYPES:
+        if kind[1] not in SAFETENSORS_HEADER_TYPES:
             unknown.append(f"{shortened(name)} ({kind[1]})")
             continue
         if name in tensors:
             broken.append(Diagnostic("header-name", text=f"{shortened(name)} is listed twice; must be listed once"))
-        tensors[name] = _Tensor(as_dtype(SAFETENSORS_TYPES[kind[1]]), sizes)
+        tensors[name] = _Tensor(as_dtype(SAFETENSORS_HEADER_TYPES[kind[1]]), sizes)
         broken += _wrong_offsets(name, tensors[name], _OFFSETS.search(one["entry"]))
     if not found:
         return
@@ -257,11 +257,14 @@ def _headers(text: str, publisher: str | None) -> Iterator[Reading]:
     missing += (
         [f"data_offsets of {counted(len(unplaced), 'tensor')}, such as {shortened(unplaced[0])}"] if unplaced else []
     )
-    if not is_whole:
+    is_packed = any(tensor.dtype.bits < 8 for tensor in tensors.values())  # every convention stores them as U8
+    if not is_whole or is_packed:
         lacking = [one for one in problems if one.rule == "weight-tensor"]
         problems = [one for one in problems if one not in lacking]
-        missing += ["the rest of the header: the text is only a part of it"]
-        missing += [f"in this part of the header: {one.message}" for one in lacking[:MOST_WEIGHTS]]
+        missing += ["the rest of the header: the text is only a part of it"] * (not is_whole)
+        missing += ["the convention of weights whose type has 4 or 6 bits; the known ones store them as U8"] * is_packed
+        where = "the header" if is_whole else "this part of the header"
+        missing += [f"in {where}: {one.message}" for one in lacking[:MOST_WEIGHTS]]
     listed = "tensor of this header" if len(tensors) == 1 else "tensors of this header"
     judged = f"names, types and shapes of the {len(tensors)} {listed}"
     yield Reading(
@@ -271,14 +274,18 @@ def _headers(text: str, publisher: str | None) -> Iterator[Reading]:
         _weight_lines(sorted_.weights, len(sorted_.others), len(tensors)),
         [*broken, *problems[: 4 * MOST_WEIGHTS]],
         missing=missing,
-        judged=is_whole and not unknown and not unplaced,
+        judged=is_whole and not unknown and not unplaced and not is_packed,
         scope=Scope((judged,), (_VALUES, _SHARDS)),
     )
 
 
 def _wrong_offsets(name: str, tensor: _Tensor, offsets: re.Match[str] | None) -> list[Diagnostic]:
-    """The rule that a tensor's offsets are as far apart as its type and shape demand."""
-    wanted = math.prod(tensor.shape) * tensor.dtype.bits // 8
+    """The rules that a tensor has whole bytes, and that its offsets are as far apart as its type and shape demand."""
+    bits = math.prod(tensor.shape) * tensor.dtype.bits
+    if bits % 8:
+        text = f"{given(name)} has {bits} bits by its type and shape; must be a multiple of 8"
+        return [Diagnostic("header-offsets", text=text, source="safetensors, format of the header")]
+    wanted = bits // 8
     if offsets is None or int(offsets[2]) - int(offsets[1]) == wanted:
         return []
     have = counted(int(offsets[2]) - int(offsets[1]), "byte")

@@ -1,9 +1,10 @@
-"""Find layouts that a composition contains where `parse` cannot read the functions before them.
+"""Find layouts that a composition contains where `parse` cannot read the functions before or after them.
 
     Sw<3,4,3> o smem_ptr[16b](0x400) o (8,64):(64,1)
+    (32,(2,4)):(2,(1,64)) o 3
 
-The swizzle changes the offsets, so the layout alone would be a wrong answer. The reading gives the reason why `parse`
-refuses the whole composition, and the forms that CuTe prints.
+The other functions change the offsets, so the layout alone would be a wrong answer. The reading evaluates the
+composition, or gives the reason why `parse` refuses it, and the forms that CuTe prints.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from cute_py.errors import CuteError, shortened
+from cute_py.errors import CuteError, shortened, unless_refused
+from cute_py.explanation.compositions import spelled_composition
 from cute_py.explanation.readings import Reading
 from cute_py.notation.parse import parse
 
@@ -21,6 +23,9 @@ _FORMS: Final = (
     "CuTe prints a swizzled tensor in shared memory as Sw<3,4,3>_smem_ptr[16b](0x400) o (8,64):(64,1)",
     "CuTe prints a swizzled layout as Sw<3,4,3> o smem_ptr[16b](unset) o (8,64):(64,1), or with a number as its offset",
 )
+_OPERAND: Final = re.compile(r"\s{1,9}o\s{1,9}\S")
+"""Matches the beginning of a right operand of a composition."""
+_COMMENT: Final = re.compile(r"\s{2}|//|#|;")
 LONGEST: Final = 200
 """Longest text before a layout, in characters, that is searched for a swizzle."""
 
@@ -51,3 +56,28 @@ def lost_reading(line: str, begin: int, at: int) -> Reading:
         why = error.headline
     missing = (f"not read: {shortened(text)}", why, *_FORMS)
     return Reading("A composition with a swizzle", at + begin, at + len(line), missing=missing)
+
+
+def has_operand(line: str, end: int) -> bool:
+    """Whether the layout that ends at a position is the left operand of a composition.
+
+    >>> has_operand("L: (4,8):(8,1) o 3", 14), has_operand("(4,8):(8,1) of A", 11)
+    (True, False)
+    """
+    return _OPERAND.match(line, end) is not None
+
+
+def operand_reading(line: str, begin: int, at: int) -> Reading:
+    """The reading of a composition whose first operand is a layout. begin: where it starts in the line. at: the
+    position of the line in the text."""
+    text, _, stated = _COMMENT.split(line[begin:], maxsplit=1)[0].strip().partition(" = ")
+    span = at + begin, at + len(line)
+    if (shown := spelled_composition(text)) is not None:
+        head, *lines = shown.split("\n")
+        if (claim := unless_refused(parse, stated)) is not None:
+            made = next((one for one in reversed(lines) if one.startswith("result: ")), "").rpartition(" = ")[2]
+            same = made.replace("_", "") == str(claim).replace("_", "")
+            lines.append(f"the text states {claim}, {'which is' if same else 'not'} the result")
+        return Reading(head, *span, lines)
+    missing = (f"not read: {shortened(text)}", "an operand after `o` is not a layout, a size or a tiler")
+    return Reading("A composition of a layout", *span, missing=missing)

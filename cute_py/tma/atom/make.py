@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from cute_py.argument_checks import expect, expect_integer, record
+from cute_py.argument_checks import expect, expect_integer, record, wrong_type
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import (
@@ -38,6 +38,7 @@ from cute_py.layout.recast import recast_layout
 from cute_py.layout.swizzle import Swizzle, get_nonswizzle_portion, get_swizzle_portion
 from cute_py.layout.trees import leaves, map_leaves, rank_of
 from cute_py.notation.parse import parse
+from cute_py.targets import MAX_CLUSTER
 from cute_py.tensor.arrays import ArrayEngine
 from cute_py.tensor.pointers import Pointer
 from cute_py.tensor.tensor import Tensor, make_identity_layout, make_tensor, swizzle_of
@@ -140,7 +141,7 @@ def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: in
         arguments: the arguments by name: at least gtensor (a tensor), smem_layout and num_multicast.
         most: largest number of fixes. pairs: whether a fix may change two arguments.
     Raises:
-        InvalidTypeError: `make` does not make an atom.
+        InvalidTypeError: `make` does not make an atom, or an argument has a wrong type.
         InvalidValueError: an argument is missing.
 
     >>> wide = ComposedLayout(Swizzle(2, 4, 3), smem_ptr_flag(16), Layout((Int(64), Int(64)), LayoutRight))
@@ -161,7 +162,15 @@ def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: in
     missing = [name for name in ("gtensor", "smem_layout", "num_multicast") if name not in arguments]
     if missing:
         raise InvalidValueError(f"the arguments lack {missing[0]}; must be the arguments of make_tma_atom, by name")
-    tensor, smem_layout = arguments["gtensor"], arguments["smem_layout"]
+    tensor = as_global_tensor(arguments["gtensor"])
+    try:
+        count = cta_count(arguments["num_multicast"])
+    except InvalidValueError:  # beyond 2**128
+        count = MAX_CLUSTER + 1
+    smem_layout = as_shared_layout(arguments["smem_layout"])
+    smem_layout = smem_layout.layout if isinstance(smem_layout, Tensor) else smem_layout
+    if not isinstance(smem_layout, Layout | ComposedLayout):
+        raise wrong_type("smem_layout must be a layout", smem_layout)
     if not has_numbers(tensor.layout) or not has_numbers(domain_of(smem_layout)):
         return []
 
@@ -174,7 +183,7 @@ def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: in
             return False
         return True
 
-    single = list(fix_candidates(tensor, smem_layout, int(arguments["num_multicast"])))
+    single = list(fix_candidates(tensor, smem_layout, count))
     if arguments.get("oob_fill"):
         single.append(Fix("oob_fill=0: zeros", {"oob_fill": OobFill.NONE}))
     two = (
@@ -182,7 +191,20 @@ def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: in
         for a, b in itertools.combinations(single, 2)
         if a.arguments.keys().isdisjoint(b.arguments)
     )
-    return first_that_work(single, works, most) or (first_that_work(two, works, most) if pairs else [])
+    found = first_that_work(single, works, most) or (first_that_work(two, works, most) if pairs else [])
+    if not found:
+        _expect_types(lambda: make(**arguments))
+    return found
+
+
+def _expect_types(make: Callable[[], TmaAtom]) -> None:
+    """Raise the error of an argument of a wrong type: without this, an empty list of fixes would hide it."""
+    try:
+        make()
+    except InvalidTypeError:
+        raise
+    except CuteError:
+        return
 
 
 def as_global_tensor(gtensor: Any) -> Tensor:

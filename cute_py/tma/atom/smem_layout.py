@@ -18,8 +18,8 @@ from typing import TypeAlias
 
 from cute_py.argument_checks import expect_integer, is_integer, record
 from cute_py.dtypes import DTypeLike, as_dtype
-from cute_py.errors import CuteError, InvalidValueError, StaticAssertError, counted, given
-from cute_py.layout.arguments import Tree
+from cute_py.errors import CuteError, InvalidValueError, StaticAssertError, counted, given, unless_refused
+from cute_py.layout.arguments import Leaf, Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout, LayoutLeft, Stride, domain_of, static
@@ -115,18 +115,20 @@ def make_smem_layout(
         dtype: the element type. tile: sizes in elements, or '128x64'.
         order: the mode that the atom is repeated along first, as in `tile_to_shape`.
     Raises:
-        StaticAssertError: the atom does not divide the tile; the hint lists the swizzles whose atoms divide it.
+        InvalidValueError: a size of the tile is less than 1.
+        StaticAssertError: the atom does not divide the tile; the hint lists the swizzles whose atoms divide it, or the
+            next larger tile that the atom divides.
 
     >>> print(make_smem_layout("K", "128B", "float16", (128, 64)))
     Sw<3,4,3> o smem_ptr[16b](unset) o ((_8,_16),(_64,_1)):((_64,_512),(_1,_0))
     """
     atom = smem_atom(major, swizzle, dtype)
+    _expect_elements(tile)
     try:
         layout: ComposedLayout = tile_to_shape(atom, as_tiler(tile), order)
     except StaticAssertError as error:
-        raise StaticAssertError(error.condition, error.facts, _choices_hint(major, dtype, tile)).of_rule(
-            error.rule
-        ) from None
+        hint = _choices_hint(major, dtype, tile) or _larger_hint(major, swizzle, dtype, tile, order)
+        raise StaticAssertError(error.condition, error.facts, hint).of_rule(error.rule) from None
     return layout
 
 
@@ -142,6 +144,30 @@ def _choices_hint(major: str, dtype: DTypeLike, tile: Tree | str) -> str | None:
         if fit
         else None
     )
+
+
+def _expect_elements(tile: Tree | str) -> tuple[Leaf, ...]:
+    """Return the number of elements along each mode of a tile; each known number must be at least 1."""
+    sizes: tuple[Leaf, ...] = product_each(as_tiler(tile))
+    for count in sizes:
+        if is_integer(count):
+            expect_integer(count, "a size of the tile", 1, unit="elements")
+    return sizes
+
+
+def _larger_hint(major: str, swizzle: SwizzleLike, dtype: DTypeLike, tile: Tree | str, order: Stride) -> str | None:
+    """Return the hint with the smallest tile around `tile` that the atom divides; None if there is none."""
+    atom = product_each(domain_of(smem_atom(major, swizzle, dtype)).shape)
+    sizes = [expect_integer(n, "a size of the tile") for n in _expect_elements(tile) if is_integer(n)]
+    if len(sizes) < len(atom):
+        return None
+    units = [int(n) for n in atom] + [1] * (len(sizes) - 2)
+    larger = tuple([-(-size // unit) * unit for size, unit in zip(sizes, units, strict=True)])
+    name, kind = span_row(swizzle).name, as_dtype(dtype)
+    if unless_refused(lambda: tile_to_shape(smem_atom(major, name, kind), as_tiler(larger), order)) is None:
+        return None
+    call = f"make_smem_layout({major!r}, {name!r}, {kind.name!r}, {larger})"
+    return f"{call} has the next larger tile that the atom divides"
 
 
 @record
@@ -212,6 +238,8 @@ def smem_choices(major: str, dtype: DTypeLike, tile: Tree | str) -> list[SmemCho
     kind = as_dtype(dtype)
     _require_major(major)
     check_depth(tile)
+    for count in _expect_elements(tile):
+        expect_integer(count, "a size of the tile")
     # Atoms that follow each other across the rows of a span are one box: repeat along that mode first.
     rank = len(modes(as_tiler(tile)))  # type: ignore[arg-type]
     order: Stride = LayoutLeft if major == "K" or rank < 2 else tuple(Int(n) for n in (2, 1, *range(3, rank + 1)))
@@ -222,9 +250,7 @@ def smem_choices(major: str, dtype: DTypeLike, tile: Tree | str) -> list[SmemCho
         except CuteError as error:
             reasons.append(f"{row.name}: {error.headline}")
             continue
-        sizes = [
-            expect_integer(n, "a size of the tile", 1, unit="elements") for n in product_each(domain_of(layout).shape)
-        ]
+        sizes = [int(n) for n in product_each(domain_of(layout).shape)]
         other = sizes[1 if major == "MN" else 0]
         alignment = 128 if row.bits == 0 else row.span * 8
         passes = bank_conflict_passes(layout, kind.bits, major)

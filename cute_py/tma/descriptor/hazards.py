@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from cute_py.argument_checks import record
+from cute_py.argument_checks import has, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.tma.descriptor.data_types import CUDA_H, FORMATS, MEASURED
 from cute_py.tma.descriptor.decode import decode
@@ -16,7 +16,14 @@ from cute_py.tma.descriptor.encode import QUIRKS, note_box_bytes
 from cute_py.tma.descriptor.fields import PAYLOAD_BYTES
 from cute_py.tma.descriptor.limits import SLICE_BYTES, STORE_UNIT, SWIZZLE_SPAN
 from cute_py.tma.descriptor.read import MapSource
-from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.descriptor.request import (
+    HasRequest,
+    TensorMap,
+    TensorMapIm2col,
+    TensorMapIm2colWide,
+    TensorMapTiled,
+    request_of,
+)
 from cute_py.tma.descriptor.transfer import is_sound, measured_width, shared_row_bytes, transaction_bytes
 
 __all__ = ["HAZARDS", "Hazard", "Warned", "hazards"]
@@ -209,19 +216,24 @@ HAZARDS: Final[tuple[Hazard, ...]] = tuple(_ROWS)
 """Every row of the table, in the order of the output."""
 
 
-def hazards(what: TensorMap | MapSource) -> list[Diagnostic]:
+def hazards(what: TensorMap | HasRequest | MapSource) -> list[Diagnostic]:
     """Return the rows of `HAZARDS` that apply to a request or a map, in the table's order.
 
     Each result is a warning: its `rule` is the name of the row, and its `detail` has the values that make the row
     apply.
 
     Args:
-        what: a request, or any source that `read_map` accepts.
+        what: a request, an object that holds one, such as a TmaAtom, or any source that `read_map` accepts.
 
     >>> [w.rule for w in hazards(decode(bytes(64)))]
     ['null address', 'ragged rows']
     """
-    request = what if isinstance(what, TensorMap) else decode(what)
+    if isinstance(what, TensorMap):
+        request = what
+    elif has(what, "request"):
+        request = request_of(what)  # type: ignore[arg-type]
+    else:
+        request = decode(what)  # type: ignore[arg-type]
     found = []
     for row in HAZARDS:
         if (values := row.finds(request)) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 import cute_py as cute
 from cute_py import Int, Layout, LayoutRight
 from cute_py.dtypes import as_dtype
-from cute_py.errors import CuteError, InvalidValueError
+from cute_py.errors import CuteError, InvalidValueError, StaticAssertError
 from cute_py.tma.atom.smem_layout import SPANS, bank_conflict_passes, smem_atom, smem_choices, span_row
+from tests.each import each_of
 from tests.shares import one_in
 
 
@@ -104,6 +106,37 @@ def test_bad_arguments_are_typed_errors() -> None:
             smem_atom(*arguments)
     with pytest.raises(CuteError):
         cute.tma.make_smem_layout("K", "128B", "float16", (128, 60))
+
+
+@each_of(
+    ("major", "swizzle", "tile", "larger"),
+    [
+        ("K", "128B", (100, 64), (104, 64)),
+        ("K", "64B", "100x64", (104, 64)),
+        ("MN", "128B", (100, 60), (128, 64)),
+        ("K", "128B", ((10, 10), 64, 3), (104, 64, 3)),
+    ],
+)
+def test_the_hint_has_the_next_larger_tile_if_no_swizzle_fits(
+    major: str, swizzle: str, tile: Any, larger: tuple[int, ...]
+) -> None:
+    with pytest.raises(StaticAssertError, match="block shape does not divide the target shape") as caught:
+        cute.tma.make_smem_layout(major, swizzle, "float16", tile)
+    call = f"make_smem_layout({major!r}, {swizzle!r}, 'float16', {larger})"
+    assert caught.value.hint == f"{call} has the next larger tile that the atom divides"
+    assert cute.size(cute.tma.make_smem_layout(major, swizzle, "float16", larger)) == math.prod(larger)
+
+
+def test_a_tile_of_fewer_modes_than_the_atom_has_no_larger_tile() -> None:
+    with pytest.raises(StaticAssertError) as caught:
+        cute.tma.make_smem_layout("K", "128B", "float16", (100,))
+    assert caught.value.hint is None
+
+
+@pytest.mark.parametrize("tile", [(0, 64), (64, 0), (-8, 64), "0x64", ((8, 0), 64)])
+def test_a_layout_of_an_empty_tile_is_refused(tile: Any) -> None:
+    with pytest.raises(InvalidValueError, match=r"a size of the tile is .* elements; must be at least 1"):
+        cute.tma.make_smem_layout("K", "128B", "float16", tile)
 
 
 def passes(layout: Any, bits: int, major: str) -> int:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import types
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 
+import cute_py as cute
+from cute_py import Int, Layout
+from cute_py.errors import InvalidTypeError
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.hazards import HAZARDS, hazards
@@ -75,6 +80,19 @@ def test_each_row(name: str, applies: TensorMap, does_not: TensorMap, values: st
 def test_every_row_has_a_case() -> None:
     assert [row.name for row in HAZARDS] == [name for name, *_ in CASES]
     assert all(row.effect and row.source for row in HAZARDS)
+
+
+def test_an_atom_has_the_hazards_of_its_map() -> None:
+    """`hazards` reads what `violations` reads: a request, or an object that holds one."""
+    gmem = cute.make_tensor(cute.make_gmem_ptr(0, "float16"), Layout((64, 64), (64, Int(1))))
+    atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, "(_64,_64):(_64,_1)")
+    assert [one.rule for one in hazards(atom)] == [one.rule for one in hazards(atom.request)]
+    assert "null address" in [one.rule for one in hazards(atom)] and violations(atom) == []
+    for wrong in (3, None, object(), atom.tile):
+        with pytest.raises(InvalidTypeError, match="a tensor map must be bytes, a buffer, words or text"):
+            hazards(wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidTypeError, match="expected a tensor map request"):
+        hazards(types.SimpleNamespace(request=4))
 
 
 def test_a_plain_map_has_none() -> None:
