@@ -24,7 +24,6 @@ from cute_py.layout import (
     Layout,
     coalesce,
     composition,
-    cosize,
     filter,
     is_static,
     left_inverse,
@@ -70,7 +69,7 @@ def make_tiled_copy(
         thr_layout: (m, n) -> thread index; a shape is column-major. val_layout: (m, n) -> value index; default: one
             value.
     Raises:
-        InvalidValueError: a layout is empty, or gives one number to several threads or values.
+        InvalidValueError: a layout is empty.
         StaticAssertError: there are fewer threads or values than the atom has; the message is the text of C++'s
             static_assert.
 
@@ -85,10 +84,6 @@ def make_tiled_copy(
         _ONE if val_layout is None else _layout(val_layout, "the layout of values"),
     )
     places = raked_product(threads, values)
-    for layout, what in ((threads, "threads"), (values, "values")):
-        if is_static(layout) and cosize(layout) < size(layout):
-            must = f"must give a number of its own to each of its {int(size(layout))} {what}"
-            raise InvalidValueError(f"the layout of {what} is {layout}; {must}")
     layout_tv = composition(right_inverse(places), Layout((size(threads), size(values))))
     return TiledCopy(found, layout_tv, product_each(places))
 

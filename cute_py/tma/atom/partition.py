@@ -18,8 +18,7 @@ Source: cute/atom/copy_traits_sm90_tma.hpp, tma_partition, make_tma_copy_tiled, 
 create_tma_multicast_mask; cute/atom/copy_atom.hpp, TiledCopy and ThrCopy. Differs: in C++, the origin of the TMA tensor
 has as many zeros as the highest mode that a stride names. If no stride names the last modes, C++'s coordinate is
 shorter than the map's rank; cute_py pads it. For run-time layouts of rank 1, C++ computes the mask by a shortcut that
-gives 0 if shape * stride is 0; cute_py uses C++'s generic loop. C++ accepts a
-`cta_layout` that numbers other CTAs than the atom's multicast; cute_py refuses it.
+gives 0 if shape * stride is 0; cute_py uses C++'s generic loop.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from cute_py.argument_checks import expect, expect_having, expect_integer, is_in
 from cute_py.arith_tuple.arith_tuple import ArithTuple
 from cute_py.arith_tuple.iterators import ArithTupleIterator
 from cute_py.dtypes import DTypeLike, as_dtype
-from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, counted, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.arguments import Tree, underscore
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composed import ComposedLayout
@@ -155,8 +154,7 @@ def tma_partition(
     Raises:
         StaticAssertError: the tiles differ in size, or a size is known only at run time.
         InvalidTypeError: an argument is not a tensor or layout.
-        InvalidValueError: the coordinate is out of bounds of the layout of the CTAs, or the layout numbers other CTAs
-            than the atom's multicast.
+        InvalidValueError: the coordinate is out of bounds of the layout of the CTAs.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
     >>> smem = cute.tma.make_smem_layout("K", "128B", "float16", (128, 64))
@@ -178,7 +176,6 @@ def tma_partition(
     if has_underscore(cta_coord):
         raise InvalidTypeError(f"the coordinate of one CTA can't contain `_`, got {given(cta_coord)}")
     expect_cta(cta_coord, cta_layout)
-    _expect_multicast(getattr(atom, "num_multicast", None), cta_layout)
     smem = domain_of(stensor)[0]
     sizes = size(smem), size(gtensor, 0)
     known = is_static(sizes)
@@ -200,24 +197,6 @@ def tma_partition(
     number: Any = cta_layout(cta_coord)
     offset = number * (Int(atom.num_val_src) // cosize(cta_layout))
     return _slotted(gtensor, slots, offset), _slotted(stensor, slots, offset)
-
-
-def _expect_multicast(shared: int | None, cta_layout: Layout) -> None:
-    """Refuse a layout that numbers more or fewer CTAs than `shared`, the CTAs that share a tile of the atom, if known.
-
-    C++ does not check this. With another number, the slices of the CTAs overlap, or leave a part of each tile unloaded.
-    """
-    numbered = cosize(cta_layout)
-    if not is_integer(shared) or not is_integer(numbered):
-        return
-    ctas = int(numbered)
-    if ctas != shared and shared is not None:
-        raise InvalidValueError(
-            f"cta_layout = {cta_layout} numbers {counted(ctas, 'CTA')}; must number {shared}, because "
-            f"the atom shares a tile among {counted(shared, 'CTA')}",
-            {"source": f"{_HEADER}, tma_partition: a CTA starts at its number * slot / cosize(cta_layout)"},
-            f"cute.Layout({shared}), or make the atom with num_multicast={ctas}",
-        )
 
 
 def tile_layout(smem: Layout, num_val_src: int) -> Layout:

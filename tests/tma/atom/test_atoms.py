@@ -155,21 +155,6 @@ def test_masks_refused(mask: Any, error: type[Exception], words: str) -> None:
         atom(*PAIR, op="SM90_TMA_LOAD_MULTICAST", multicast=2).with_(0, mask)
 
 
-@pytest.mark.parametrize("ctas", [1, 3, 4])
-def test_the_layout_of_the_ctas_is_that_of_the_multicast(ctas: int) -> None:
-    """With another number of CTAs, slices would overlap, or a part of each tile would not be loaded."""
-    load = atom(*PAIR, op="SM90_TMA_LOAD_MULTICAST", multicast=2)
-    tiles = cute.zipped_divide(load.get_tma_tensor(), (Int(128), Int(64)))
-    memory = cute.make_tensor(cute.make_smem_ptr(0, "half_t"), Layout((Int(128), Int(64)), LayoutRight))
-    shared = cute.group_modes(memory, 0, 2)
-    with pytest.raises(InvalidValueError) as caught:
-        cute.tma.tma_partition(load, 0, Layout(ctas), shared, tiles)
-    assert f"numbers {ctas} CTA" in caught.value.headline and "among 2 CTAs" in caught.value.headline
-    assert caught.value.hint == f"cute.Layout(2), or make the atom with num_multicast={ctas}"
-    for right in (Layout(2), Layout((1, 2)), Layout((2, 2), (0, 1))):
-        cute.tma.tma_partition(load, 0 if right.shape == 2 else (0, 1), right, shared, tiles)
-
-
 def test_partition_operands_refused() -> None:
     load = atom(*PAIR)
     tiles = cute.zipped_divide(load.get_tma_tensor(), (Int(128), Int(64)))
@@ -187,10 +172,6 @@ def test_partition_operands_refused() -> None:
         cute.tma.tma_partition(load, 0, one, shared, tiles)
     shared = cute.group_modes(shared, 0, 2)
     cute.tma.tma_partition(load, 0, one, shared, tiles)
-    with pytest.raises(
-        InvalidValueError, match="numbers 2 CTAs; must number 1, because the atom shares a tile among 1 CTA"
-    ):
-        cute.tma.tma_partition(load, 0, Layout(Int(2)), shared, tiles)
     # C++: ‘value’ is not a member of ‘bool’, of CUTE_STATIC_ASSERT_V(size<0>(stensor) == size<0>(gtensor))
     run_time = cute.zipped_divide(load.get_tma_tensor(), (128, Int(64)))
     with pytest.raises(StaticAssertError, match=r"(?s)size<0>\(stensor\) == size<0>\(gtensor\).*sizes must be static"):
