@@ -284,16 +284,9 @@ def _computing(
 
     launch, first, second, vectors = plan_formats(source, destination, dtype, cast_to, rows, into_rows)
     sectors = -(-launch.moved // SECTOR_BYTES)
+    kernel, launches = (launch.name, 1) if launch.blocks else ("none", 0)
     return CopyPlan(
-        *(
-            first,
-            second,
-            as_dtype(dtype),
-            "scaled",
-            launch.name if launch.blocks else "none",
-            int(launch.blocks > 0),
-            *vectors,
-        ),
+        *(first, second, as_dtype(dtype), "scaled", kernel, launches, *vectors),
         *(Layout(1), None, (sectors, 0), 0, 0.95 if launch.name == "rows" else 0.92, launch.why, None),
         scaled=launch,
     )

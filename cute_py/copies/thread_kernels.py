@@ -202,7 +202,7 @@ def tile_launch(refinement: Refinement, tile: BlockTile) -> ThreadLaunch:
         *(tile.row_pitch(side) for side in (0, 1)),
         *(len(live), live.index(shape.run_mode) if shape.run_mode in live else MAX_DIGITS),
         *(swizzle.zzz_mask if swizzle.bits else 0, swizzle.shift if swizzle.bits else 0),
-        *(tile.pitches[shape.orders[1][0]] * tile.unit // element, tile.shared_bytes, staged, 0),
+        *(tile.unit_pitch, tile.shared_bytes, staged, 0),
         *(spread + [0] * (16 - len(spread))),
         *(pieces + [0] * (16 - len(pieces))),
         *_divisor(before * cut),

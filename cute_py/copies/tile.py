@@ -162,13 +162,18 @@ class BlockTile:
         return (each, -(-extent // each)), (pitch, each * pitch + self.skew // shape.element)
 
     @property
+    def unit_pitch(self) -> int:
+        """The distance in bytes between units of a destination vector along the destination's first mode."""
+        return self.pitches[self.shape.orders[1][0]] * self.unit // self.shape.element
+
+    @property
     def folded_pitch(self) -> int:
         """The distance in bytes between elements of a destination vector, if it is the same everywhere; else 0."""
         pitch, per = self.pitches[self.shape.orders[1][0]], self.shape.vectors[1] // self.unit
         if per == 1 or self.swizzle.bits or self.shape.copied < FOLDED:
             return 0
         if self.shape.shifts[1] or self.run_size:
-            return pitch * self.unit // self.shape.element
+            return self.unit_pitch
         return pitch if not self.listed and spread_of(self) == tuple([pitch * v for v in range(per)]) else 0
 
     @property

@@ -116,8 +116,8 @@ def _is_tiler(operand: object) -> TypeGuard[Tiler]:
 
 
 def _spelled_chain(operands: Sequence[Parsed | None]) -> str | None:
-    """Explain a composition of a layout with several layouts and tilers, of which the last may be a size. None for
-    other operands; a number between two layouts is the offset of a composed layout."""
+    """Explain a composition of a layout with layouts and tilers; the last of them may be a size. None for other
+    operands: a number between two layouts is the offset of a composed layout."""
     first, *others = operands
     if any(isinstance(one, int) for one in others[:-1]) or not all(map(_is_tiler, others)):
         return None

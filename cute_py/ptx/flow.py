@@ -185,14 +185,7 @@ class Flow:
     def reached(self, block: int) -> frozenset[int]:
         """Return the blocks that paths from the end of a block reach."""
         if block not in self._reached:
-            seen: set[int] = set()
-            todo = list(self.function.blocks[block].after)
-            while todo:
-                number = todo.pop()
-                if number not in seen:
-                    seen.add(number)
-                    todo += self.function.blocks[number].after
-            self._reached[block] = frozenset(seen)
+            self._reached[block] = self.function.reached(block)
         return self._reached[block]
 
     def comes_to(self, first: Place, second: Place) -> bool:

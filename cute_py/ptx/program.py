@@ -79,6 +79,17 @@ class Function:
         for block in self.blocks:
             yield from block.statements
 
+    def reached(self, block: int, until: int | None = None) -> frozenset[int]:
+        """Return the blocks that paths from the end of a block reach. Paths stop at the block `until`."""
+        seen: set[int] = set()
+        todo = list(self.blocks[block].after)
+        while todo:
+            number = todo.pop()
+            if number not in seen:
+                seen.add(number)
+                todo += self.blocks[number].after if number != until else ()
+        return frozenset(seen)
+
     def settled(
         self, entering: list[Held], leaving: Callable[[int, Held], Held], joined: Callable[[Held, Held], Held]
     ) -> list[Held]:

@@ -29,7 +29,7 @@ from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.emulator.emulator import Emulator
 from tests.copies.pairs import permuted
 from tests.copies.tile_cases import CASES as TILE_CASES
-from tests.copies.tile_cases import launches_in_form, small_tiles
+from tests.copies.tile_cases import TileCase, launches_in_form, small_tiles
 from tests.shares import one_in
 
 pytestmark = pytest.mark.skipif(not compiler_available(), reason="no compiler of CUDA C++ (nvcc, or nvidia-cuda-nvrtc)")
@@ -162,16 +162,10 @@ def test_rows_written_together(
     assert (target == source).all()
 
 
-@pytest.mark.parametrize(("shape", "axes", "element", "shifts", "form"), TILE_CASES)
-def test_every_form_of_the_kernel_of_tiles(
-    shape: tuple[int, ...],
-    axes: tuple[int, ...],
-    element: int,
-    shifts: tuple[int, int],
-    form: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.mark.parametrize("case", TILE_CASES)
+def test_every_form_of_the_kernel_of_tiles(case: TileCase, monkeypatch: pytest.MonkeyPatch) -> None:
     small_tiles(monkeypatch)
+    shape, axes, element, shifts, form = case
     launch = launches_in_form(permuted(shape, axes, element, shifts), form)[0]
     monkeypatch.setattr(machine_copy, "thread_launches", lambda _: (launch,))
     plan_module._planned.cache_clear()

@@ -37,7 +37,7 @@ from cute_py.gpu.kernels.source import KernelSource
 from cute_py.gpu.nvrtc import compile_kernel
 from tests.copies.interpreter import Memory, divided, run
 from tests.copies.pairs import DTYPES, Pair, permuted, random_pair
-from tests.copies.tile_cases import CASES, launches_in_form, small_tiles
+from tests.copies.tile_cases import CASES, TileCase, launches_in_form, small_tiles
 from tests.shares import one_in
 
 SOURCE, DESTINATION = 1 << 40, 1 << 44
@@ -180,18 +180,11 @@ def test_rows_written_together_arrive(shape: tuple[int, ...], order: tuple[int, 
     assert (facts["TOGETHER"], facts["RUNS_PER_VECTOR"]) == (4, runs)
 
 
-@pytest.mark.parametrize(("shape", "order", "element", "shifts", "form"), CASES)
-def test_every_form_of_the_kernel_arrives(
-    shape: tuple[int, ...],
-    order: tuple[int, ...],
-    element: int,
-    shifts: tuple[int, int],
-    form: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.mark.parametrize("case", CASES)
+def test_every_form_of_the_kernel_arrives(case: TileCase, monkeypatch: pytest.MonkeyPatch) -> None:
     small_tiles(monkeypatch)
-    pair = permuted(shape, order, element, shifts)
-    found = launches_in_form(pair, form)
+    pair = permuted(case.shape, case.order, case.element, case.shifts)
+    found = launches_in_form(pair, case.form)
     assert found
     for launch in found:
         copy_by_launches([launch], pair)
@@ -384,7 +377,7 @@ def test_shared_runs_of_whole_lines_are_boxes_from_a_length_on(run: int, kernel:
     ("rows", "columns", "kernel"), [(2048, 1032, "boxes"), (2048, 1028, "tile"), (2052, 1032, "tile")]
 )
 def test_boxes_transpose_rows_of_whole_sectors(rows: int, columns: int, kernel: str) -> None:
-    """Of 4 bytes: rows of either side that are multiples of 16 but not of 32 bytes are moved by threads."""
+    """Threads move 4-byte elements if the rows of a side are multiples of 16 bytes, but not of 32."""
     pair = permuted((rows, columns), (1, 0), 4)
     assert cute.plan_copy(pair.source, pair.destination, DTYPES[4]).kernel == kernel
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -20,28 +20,41 @@ FLAGS: Final = (
     "TOGETHER",
 )  # fmt: skip
 
-CASES: Final[list[tuple[tuple[int, ...], tuple[int, ...], int, tuple[int, int], str]]] = [
-    ((7, 12, 6, 3), (0, 2, 3, 1), 1, (0, 0), "STAGED LISTED AFFINE DESTINATION_SHIFT SOURCE_SHIFT RUNS3"),
-    ((12, 2, 40), (0, 2, 1), 2, (0, 0), "STEADY COLUMNS"),
-    ((57, 32), (1, 0), 1, (0, 0), "STAGED LISTED SKEW RUNS2"),
-    ((3, 25, 16), (2, 0, 1), 2, (6, 0), "STAGED SKEW STEADY DESTINATION_SHIFT SOURCE_SHIFT TOGETHER"),
-    ((48, 2, 16), (2, 0, 1), 1, (0, 0), "STAGED SWIZZLED AFFINE COLUMNS"),
-    ((33, 9, 6), (1, 0, 2), 1, (0, 0), "LISTED AFFINE STEADY DESTINATION_SHIFT SOURCE_SHIFT RUNS4"),
-    ((5, 32, 4, 8), (2, 3, 1, 0), 1, (0, 0), "LISTED SWIZZLED AFFINE RUNS2"),
-    ((3, 31, 32), (2, 1, 0), 1, (0, 11), "LISTED SKEW DESTINATION_SHIFT RUNS4"),
-    ((6, 16, 8, 8), (2, 3, 1, 0), 1, (0, 0), "STAGED LISTED SWIZZLED STEADY COLUMNS"),
-    ((4, 7, 13, 5), (1, 0, 2, 3), 1, (0, 15), "STAGED LISTED AFFINE STEADY DESTINATION_SHIFT SOURCE_SHIFT RUNS2"),
-    ((8, 13, 4, 4, 4), (4, 3, 1, 2, 0), 1, (0, 6), "STAGED LISTED SKEW STEADY DESTINATION_SHIFT RUNS3"),
-    ((96, 12), (1, 0), 2, (0, 4), "STAGED DESTINATION_SHIFT TOGETHER"),
-    ((4, 63, 6), (0, 2, 1), 1, (13, 0), "STAGED LISTED AFFINE SOURCE_SHIFT RUNS2"),
-    ((6, 6, 6, 7), (1, 3, 0, 2), 1, (1, 7), "LISTED AFFINE DESTINATION_SHIFT SOURCE_SHIFT RUNS3"),
-    ((6, 3, 13, 3, 3), (3, 2, 0, 1, 4), 1, (0, 0),
-     "STAGED LISTED AFFINE STEADY DESTINATION_SHIFT SOURCE_SHIFT RUNS4"),
-]  # fmt: skip
-"""Shape, order, bytes of an element, offsets of both addresses from 16 bytes, and the form of the kernel.
 
-Chosen from 2,100 random permutations: each pair of values of two facts is in a row, if a plan can have it. Destination
-rows that are written together and consist of runs are in `ROWS_TOGETHER` of the tests of the interpreter."""
+class TileCase(NamedTuple):
+    """A permutation of a small array, and the form of a kernel that copies it."""
+
+    shape: tuple[int, ...]
+    order: tuple[int, ...]
+    element: int
+    """Bytes of an element."""
+    shifts: tuple[int, int]
+    """Offsets of both addresses from multiples of 16 bytes."""
+    form: str
+
+
+CASES: Final = [
+    TileCase((7, 12, 6, 3), (0, 2, 3, 1), 1, (0, 0), "STAGED LISTED AFFINE DESTINATION_SHIFT SOURCE_SHIFT RUNS3"),
+    TileCase((12, 2, 40), (0, 2, 1), 2, (0, 0), "STEADY COLUMNS"),
+    TileCase((57, 32), (1, 0), 1, (0, 0), "STAGED LISTED SKEW RUNS2"),
+    TileCase((3, 25, 16), (2, 0, 1), 2, (6, 0), "STAGED SKEW STEADY DESTINATION_SHIFT SOURCE_SHIFT TOGETHER"),
+    TileCase((48, 2, 16), (2, 0, 1), 1, (0, 0), "STAGED SWIZZLED AFFINE COLUMNS"),
+    TileCase((33, 9, 6), (1, 0, 2), 1, (0, 0), "LISTED AFFINE STEADY DESTINATION_SHIFT SOURCE_SHIFT RUNS4"),
+    TileCase((5, 32, 4, 8), (2, 3, 1, 0), 1, (0, 0), "LISTED SWIZZLED AFFINE RUNS2"),
+    TileCase((3, 31, 32), (2, 1, 0), 1, (0, 11), "LISTED SKEW DESTINATION_SHIFT RUNS4"),
+    TileCase((6, 16, 8, 8), (2, 3, 1, 0), 1, (0, 0), "STAGED LISTED SWIZZLED STEADY COLUMNS"),
+    TileCase((4, 7, 13, 5), (1, 0, 2, 3), 1, (0, 15),
+             "STAGED LISTED AFFINE STEADY DESTINATION_SHIFT SOURCE_SHIFT RUNS2"),
+    TileCase((8, 13, 4, 4, 4), (4, 3, 1, 2, 0), 1, (0, 6), "STAGED LISTED SKEW STEADY DESTINATION_SHIFT RUNS3"),
+    TileCase((96, 12), (1, 0), 2, (0, 4), "STAGED DESTINATION_SHIFT TOGETHER"),
+    TileCase((4, 63, 6), (0, 2, 1), 1, (13, 0), "STAGED LISTED AFFINE SOURCE_SHIFT RUNS2"),
+    TileCase((6, 6, 6, 7), (1, 3, 0, 2), 1, (1, 7), "LISTED AFFINE DESTINATION_SHIFT SOURCE_SHIFT RUNS3"),
+    TileCase((6, 3, 13, 3, 3), (3, 2, 0, 1, 4), 1, (0, 0),
+             "STAGED LISTED AFFINE STEADY DESTINATION_SHIFT SOURCE_SHIFT RUNS4"),
+]  # fmt: skip
+"""Chosen from 2,100 random permutations: each pair of values of two facts is in a row, if a plan can have it.
+Destination rows that are written together and consist of runs are in `ROWS_TOGETHER` of the tests of the
+interpreter."""
 
 
 def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,7 +128,7 @@ _ROWS: Final = {"A": ("K", "M"), "B": ("N", "K"), "C": ("N", "M")}
 """Operand -> its contiguous mode if it is row-major, and if it is column-major."""
 _SOURCE: Final = "python/cutlass_library/gemm_operation.py of CUTLASS defines the names"
 _INSTRUCTION_TILES: Final = ("100", "103")
-"""Architectures for which the name has M and N of the MMA instruction in place of the tile's."""
+"""Architectures whose names give M and N of the MMA instruction, not of the tile."""
 _Taker: TypeAlias = Callable[[re.Pattern[str]], re.Match[str] | None]
 _Reader: TypeAlias = Callable[[_Taker], Iterator[str]]
 

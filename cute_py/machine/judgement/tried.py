@@ -468,10 +468,10 @@ def _between(function: Function, here: int, there: int, other: int) -> tuple[int
     entering[0] = frozenset()
     dominating = function.settled(entering, lambda number, held: held | {number}, operator.and_)
     for number in sorted({*dominating[here], here}, key=lambda one: len(dominating[one]), reverse=True):
-        ends = {end for end in _reached(function, there, number) if not blocks[end].after}
-        if number != there and (ends or here in _reached(function, there, number)):
+        past = function.reached(there, number) - {number}
+        if number != there and (here in past or any(not blocks[end].after for end in past)):
             continue  # a path from the earlier instruction passes this block by
-        if number != there and number in _reached(function, number, there):
+        if number != there and number in function.reached(number, there):
             continue  # a loop without the earlier instruction
         if number == here:
             return None
@@ -479,15 +479,3 @@ def _between(function: Function, here: int, there: int, other: int) -> tuple[int
         jumps = last.opcode.partition(".")[0] in ("bra", "brx")
         return None if jumps and last.line == other else (last.line, not jumps)
     return None
-
-
-def _reached(function: Function, start: int, without: int) -> frozenset[int]:
-    """Return the blocks that paths from the end of a block reach without passing another block."""
-    seen: set[int] = set()
-    todo = list(function.blocks[start].after)
-    while todo:
-        number = todo.pop()
-        if number not in seen and number != without:
-            seen.add(number)
-            todo += function.blocks[number].after
-    return frozenset(seen)

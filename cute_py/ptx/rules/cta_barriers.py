@@ -196,13 +196,8 @@ class _Reach:
     def _path(self, branch: int, side: int) -> frozenset[int]:
         """Return the blocks that a side of a branch reaches, itself included, until it reaches the branch again."""
         if (branch, side) not in self._paths:
-            seen, todo = {side}, [side] if side != branch else []
-            while todo:
-                for after in self._flow.function.blocks[todo.pop()].after:
-                    if after not in seen:
-                        seen.add(after)
-                        todo += [after] if after != branch else []
-            self._paths[branch, side] = frozenset(seen)
+            beyond = self._flow.function.reached(side, branch) if side != branch else frozenset()
+            self._paths[branch, side] = beyond | {side}
         return self._paths[branch, side]
 
     def _where(self, guard: Value, predicate: str) -> _Threads | None:

@@ -231,10 +231,10 @@ class ClockKeeper(Observer):
             m.totals.unjudged[f"whether the arrivals of line {line} at mbarriers of other CTAs follow their phase"] = (
                 None
             )
-        else:
-            warp = int(f.warps[late[0]])
-            some = f if len(f.warps) == 1 else f.subset(f.threads // LANES == warp)
-            self._early[place] = held, int(rows[late[0]]), some, site, held.phase
+            return
+        warp = int(f.warps[late[0]])
+        some = f if len(f.warps) == 1 else f.subset(f.threads // LANES == warp)
+        self._early[place] = held, int(rows[late[0]]), some, site, held.phase
 
     def ended(self, m: Host, failed: bool) -> None:
         """Report the first unordered arrival at an mbarrier that other warps wait for; others may follow from it."""
