@@ -256,6 +256,24 @@ def test_transposed_blocks_that_are_contiguous_on_both_sides_arrive(
     assert (tile.shape.columns, tile.swizzle.bits > 0, tile.skew > 0) == (columns, swizzled, skew)
 
 
+@pytest.mark.parametrize(
+    ("shape", "order", "shifted", "run"),
+    [
+        ((2, 8, 2, 22, 8, 2, 46), (4, 2, 5, 0, 6, 1, 3), (True, False), 184),
+        ((2, 736, 16, 25), (0, 3, 2, 1), (True, False), 200),
+        ((2, 736, 16, 9), (0, 3, 2, 1), (False, False), 144),
+    ],
+)
+@pytest.mark.usefixtures("pitched", "large", "by_threads")
+def test_rows_of_a_run_are_set_apart(
+    shape: tuple[int, ...], order: tuple[int, ...], shifted: tuple[bool, bool], run: int
+) -> None:
+    """Columns of bytes that would be in few banks have a skew; run: bytes of a source row, which may be cut."""
+    tile = carried_out(permuted(shape, order, 1)).threads_tile
+    assert tile is not None
+    assert (tile.skew, tile.shape.shifts, tile.shape.run(0, 0)) == (16, shifted, run)
+
+
 @pytest.mark.parametrize("seed", one_in(4, range(40)))
 @pytest.mark.usefixtures("pitched", "large", "by_threads")
 def test_each_tile_of_a_search_copies_the_same(seed: int) -> None:
