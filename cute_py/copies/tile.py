@@ -420,7 +420,7 @@ def _issued(shape: TileShape, piece: int, unit: int, lookup: int, more: int, loo
     """Return the number of cycles that it takes to issue the instructions of a tile.
 
     lookup: instructions for each row. more: instructions for each unit of a destination vector. loose: `loose_ends`,
-    where each element outside full words has its own thread.
+    where threads write parts of words.
     """
     element, per = shape.element, shape.vectors[1] // unit
     (held, across), (rows, along) = shape.whole
