@@ -150,11 +150,13 @@ def cell(value: Cell, dtype: DType | None) -> str:
 
 def text(value: Any) -> str:
     """Return the text that C++'s print() shows for any value: tuples without blanks, static integers with an
-    underscore, floats as %f.
+    underscore, None (which stands for C++'s underscore) as `_`, floats as %f.
 
-    >>> print(text((Int(4), (2, E(0)))), text(0.5))
-    (_4,(2,_1@0)) 0.500000
+    >>> print(text((Int(4), (2, E(0)))), text((None, Int(8))), text(0.5))
+    (_4,(2,_1@0)) (_,_8) 0.500000
     """
+    if value is None:
+        return "_"
     if isinstance(value, tuple):
         check_depth(value)
         return "(" + ",".join([text(v) for v in value]) + ")"

@@ -42,7 +42,7 @@ from cute_py.layout import (
 )
 from cute_py.layout.arguments import IntTuple, Tiler
 from cute_py.layout.layout import Thing, domain_of
-from cute_py.layout.trees import check_depth, leaves
+from cute_py.layout.trees import leaves, without_underscores
 from cute_py.tensor import Tensor, make_identity_tensor
 
 Side = Literal["S", "D"]
@@ -115,8 +115,7 @@ class TiledCopy:
         layout = expect(self.layout_TV, Layout, "the thread-value layout of a tiled copy")
         if int(rank(layout)) != 2:
             raise InvalidTypeError(f"layout_TV must be a layout of (thread, value), got {given(layout)}")
-        tiler = self.tiler_mn if isinstance(self.tiler_mn, tuple) else (self.tiler_mn,)
-        check_depth(tiler)
+        tiler = tuple(map(without_underscores, self.tiler_mn if isinstance(self.tiler_mn, tuple) else (self.tiler_mn,)))
         for part in leaves(tiler):
             if part is not None and not isinstance(part, Layout) and not is_integer(part):
                 raise wrong_type("tiler_mn must consist of extents and layouts", part)

@@ -45,7 +45,6 @@ from cute_py.layout import (
     tiled_product,
     zipped_divide,
 )
-from cute_py.layout import _ as underscore
 from cute_py.layout.arguments import Coordinate, IntTuple, LayoutLike, Leaf, Shape, Tiler, Tree
 from cute_py.layout.composition import compose_layouts
 from cute_py.layout.coordinate import get_flat_coord
@@ -53,7 +52,7 @@ from cute_py.layout.layout import Thing, joined, make
 from cute_py.layout.leaf import STATIC, STATIC_ZERO, as_leaf, times
 from cute_py.layout.leaf import is_static as leaf_is_static
 from cute_py.layout.offsets import offsets
-from cute_py.layout.trees import leaves
+from cute_py.layout.trees import leaves, without_underscores
 from cute_py.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -358,8 +357,8 @@ class TiledMma:
         return pictures.mma_svg({x: self.get_layout_TV(x) for x in ("A", "B", "C")}, self.tile_shape(), color)
 
     def __str__(self) -> str:
-        permutation = ",".join("_" if p is None else text(p) for p in self.permutation_mnk)
-        return f"TiledMMA\n  ThrLayoutVMNK:  {self.thr_layout_vmnk}\n  PermutationMNK: ({permutation})\n{self.atom}"
+        threads, permutation = self.thr_layout_vmnk, text(self.permutation_mnk)
+        return f"TiledMMA\n  ThrLayoutVMNK:  {threads}\n  PermutationMNK: {permutation}\n{self.atom}"
 
     def __repr__(self) -> str:
         return f"make_tiled_mma({self.atom.name!r}, {self.atom_layout_mnk!r}, {self.permutation_mnk!r})"
@@ -482,7 +481,7 @@ def _permutations(permutation: tuple[Tiler, ...]) -> Permutations:
         )
     if len(permutation) > 3:
         raise StaticAssertError("TiledMMA requires rank-3 PermutationMNK", {"permutation": given(permutation)})
-    found = [None if p is None or p is underscore else p for p in permutation] + [None] * (3 - len(permutation))
+    found = [without_underscores(p) for p in permutation] + [None] * (3 - len(permutation))
     for part in found:
         if part is not None and not isinstance(part, (int, Layout, tuple)):
             raise InvalidTypeError(f"a permutation must be None, an extent or a layout, got {given(part)}")
@@ -490,7 +489,7 @@ def _permutations(permutation: tuple[Tiler, ...]) -> Permutations:
             if is_integer(extent):
                 expect_integer(extent, "an extent of a permutation", 1, unit="elements")
     found = [static(p) if isinstance(p, (int, tuple)) else p for p in found]
-    if not all(p is None or is_static(p) for p in found):
+    if not all(part is None or is_static(part) for part in leaves(tuple(found))):
         raise StaticAssertError("TiledMMA requires static permutations of MNK.", {"permutation": given(permutation)})
     return found[0], found[1], found[2]
 

@@ -175,6 +175,17 @@ def is_underscore(x: object) -> bool:
     return x is None or isinstance(x, Underscore)
 
 
+def without_underscores(tree: Any) -> Any:
+    """Return a tree with None for each `_`, at any depth.
+
+    >>> from cute_py.layout import _
+    >>> without_underscores((_, (8, _)))
+    (None, (8, None))
+    """
+    check_depth(tree)
+    return map_leaves(lambda leaf: None if is_underscore(leaf) else leaf, tree)  # type: ignore[arg-type, return-value]
+
+
 def has_underscore(coord: Coordinate, depth: int = 0) -> bool:
     """Return whether the coordinate keeps any mode, that is, contains `_` or None.
 

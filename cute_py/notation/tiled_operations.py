@@ -25,12 +25,12 @@ from cute_py.atom.copy_atoms import COPY_ATOMS, copy_atom
 from cute_py.atom.element_types import SparseElement
 from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.mma_atoms import MMA_ATOMS, mma_atom
-from cute_py.atom.tiled_copy import ThrCopy, TiledCopy
+from cute_py.atom.tiled_copy import ThrCopy, TiledCopy, tiler_shape
 from cute_py.atom.tiled_mma import ThrMma, TiledMma
 from cute_py.dtypes import DType
 from cute_py.errors import CuteError, ParseError, shortened, unless_refused
 from cute_py.layout import Layout, coalesce, complement, composition, cosize, left_inverse, make_layout
-from cute_py.layout.trees import leaves
+from cute_py.layout.trees import is_underscore, leaves
 from cute_py.notation.argument_lists import matching_bracket
 
 HEADS: Final = ("TiledMMA", "TiledCopy", "ThrMMA", "ThrCopy", "MMA_Atom", "Copy_Atom")
@@ -318,8 +318,8 @@ def parse_operation(
     parts = tuple(
         [_read_field(text, fields, "Tiler_MN", read)] if whole else _read_parts(text, fields, "Tiler_MN", read)
     )
-    extents = [n for part in parts for n in leaves(part.shape if isinstance(part, Layout) else part)]
-    if not all(_is_number(n) and n > 0 for n in extents):
+    extents = leaves(tiler_shape(parts))
+    if not all((is_underscore(n) and not whole) or (_is_number(n) and n > 0) for n in extents):
         raise _failure(text, fields["Tiler_MN"][1], "expected a tiler whose extents are positive numbers")
     layout = _read_field(text, fields, "TiledLayout_TV", read)
     if not isinstance(layout, Layout) or not all(map(_is_number, (*leaves(layout.shape), *leaves(layout.stride)))):

@@ -128,6 +128,9 @@ def test_cells(value: Any, dtype: str, shown: str) -> None:
 def test_texts_of_values() -> None:
     assert text((Int(4), (2, E(0)), ratio(1, 2))) == "(_4,(2,_1@0),_1/_2)"
     assert text(np.float32(1.5)) == text(1.5) == "1.500000"
+    assert text((None, (3, None))) == "(_,(3,_))"
+    assert text((None, Int(8), Layout(Int(2), Int(4)))) == "(_,_8,_2:_4)"
+    assert text(None) == "_"
     assert text(True) == "1"
     assert text(np.int16(3)) == "3"
     assert text(make_gmem_ptr(16, "half")) == "gmem_ptr[16b](0x10)"

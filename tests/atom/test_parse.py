@@ -85,7 +85,7 @@ TILED_MMA = str(make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN"))
             r"at position 27: expected an integer or a stride, got Layout; a stride x needs int \* x and x \+ x",
         ),
         (
-            "TiledCopy\n  Tiler_MN: (_8,_)\n  TiledLayout_TV: _8:_1\n",
+            "TiledCopy\n  Tiler_MN: (_8,_0)\n  TiledLayout_TV: _8:_1\n",
             "(_8",
             "expected a tiler whose extents are positive numbers",
         ),

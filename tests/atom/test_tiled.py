@@ -278,3 +278,35 @@ def test_no_thread_holds_an_operand_in_shared_memory() -> None:
     with pytest.raises(InvalidValueError, match="A of SM90_64x64x16_F32BF16BF16_SS is in shared memory"):
         mma.holders("A", 0, 0)
     assert mma.holders("C", 64, 0) == ((128, 0),)
+
+
+@pytest.mark.parametrize("underscore", [None, cute._])
+def test_underscores_within_a_permutation(underscore: Any) -> None:
+    """C++ takes them at any depth; the texts are C++'s."""
+    mma = make_tiled_mma(MMA, Layout((Int(2), Int(2))), ((underscore, Int(2)), underscore))
+    assert "PermutationMNK: ((_,_2),_,_)\n" in str(mma)
+    assert str(cute.parse(str(mma))) == str(mma)
+    layout = Layout(((Int(32), Int(4)), Int(32)))
+    assert str(mma.thrfrg_A(layout)) == (
+        "(((_4,_8),(_2,_1)),((_2,_2,_2),(_4,_2))):(((_256,_1),(_16,_0)),((_128,_8,_1024),(_32,_2048)))"
+    )
+
+
+@pytest.mark.parametrize(
+    ("tiler", "said"),
+    [
+        ((None, Int(8)), "(_,_8)"),
+        ((cute._, 8), "(_,_8)"),
+        ((Int(8), (cute._, Layout(Int(2), Int(2)))), "(_8,(_,_2:_2))"),
+    ],
+)
+def test_underscores_within_the_tiler_of_a_copy(tiler: Any, said: str) -> None:
+    copy = cute.TiledCopy(copy_atom("UniversalCopy<float>", "float"), Layout((Int(4), Int(8))), tiler)
+    assert f"  Tiler_MN:       {said}\n" in str(copy)
+    assert str(cute.parse(str(copy))) == str(copy)
+
+
+def test_an_underscore_keeps_a_mode_of_the_copied_tensor() -> None:
+    copy = cute.TiledCopy(copy_atom("UniversalCopy<float>", "float"), Layout((Int(4), Int(8))), (cute._, Int(8)))
+    found = copy.tidfrg_S(Layout(((Int(2), Int(4)), Int(16))))
+    assert str(found) == "((_2,_2),(_1,_8),(_4,_2)):((_1,_8),(_0,_16),(_2,_64))"

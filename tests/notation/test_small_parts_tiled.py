@@ -62,7 +62,7 @@ def refusal(text: str) -> tuple[int, str]:
         (OF_COPY, "Tiler_MN", "(0,_16)", 0, NO_TILER),
         (OF_COPY, "Tiler_MN", "(-8,16)", 0, NO_TILER),
         (OF_COPY, "Tiler_MN", "(M,_16)", 0, NO_TILER),
-        (OF_COPY, "Tiler_MN", "(_8,_)", 0, NO_TILER),
+        (OF_COPY, "Tiler_MN", "(_8,_0)", 0, NO_TILER),
         (OF_COPY, "Tiler_MN", "(_8,M:_1)", 0, NO_TILER),
         (OF_COPY, "Tiler_MN", "_", 0, NO_TILER),
         (OF_COPY, "Tiler_MN", "0", 0, NO_TILER),
