@@ -13,7 +13,9 @@ The rules about several instructions apply to every path through the blocks of o
 - a tensor map that the kernel changes is released, and is acquired before its use;
 - a tcgen05.wait::ld precedes the uses of the registers of a tcgen05.ld; the scope lists the other uses;
 - all threads of a CTA reach a barrier without a count, and all threads of a warp an aligned barrier, if the conditions
-  around it are known for each thread.
+  around it are known for each thread;
+- the threads that reach a barrier of a CTA with a count are as many as it counts, if the number of the barrier and the
+  count are known for each thread.
 
 Properties that depend on other threads, other kernels or the contents of tensor maps are not judged. The scope of the
 report counts judged properties, and lists properties that were not judged, with the reason and the lines.
@@ -49,9 +51,11 @@ from cute_py.ptx.inline_asm import as_written, has_unknown_number, read_template
 from cute_py.ptx.module import assembles
 from cute_py.ptx.phases import check_arrival_counts, check_expected_bytes, check_first_waits
 from cute_py.ptx.program import Function, Statement, parse_program
-from cute_py.ptx.rules.cta_barriers import check_cta_barriers, is_cta_barrier
+from cute_py.ptx.rules.barrier_counts import check_barrier_counts
+from cute_py.ptx.rules.cta_barriers import check_cta_barriers, cta_barriers, is_cta_barrier
 from cute_py.ptx.rules.groups import check_groups, check_load_waits
 from cute_py.ptx.rules.proxy_fences import PROXY_FENCES, check_proxy_fences
+from cute_py.ptx.rules.reach import Reach
 from cute_py.ptx.rules.shared_copies import check_alignments, check_spans
 from cute_py.ptx.rules.tensor_loads import TENSOR_LOAD, TENSOR_LOAD_USE, check_tensor_loads
 from cute_py.ptx.values import Event, Key, Values
@@ -485,6 +489,14 @@ def _run_time(flow: Flow) -> Iterator[Diagnostic]:
     yield from ()
 
 
+def _cta_barriers(flow: Flow) -> Iterator[Diagnostic]:
+    """Check which threads reach the barriers of a CTA, and how many."""
+    if cta_barriers(flow):
+        reach = Reach(flow)
+        yield from check_cta_barriers(flow, reach)
+        yield from check_barrier_counts(flow, reach)
+
+
 _RULES: Final = (
     check_expected_bytes,
     check_first_waits,
@@ -494,7 +506,7 @@ _RULES: Final = (
     check_proxy_fences,
     check_groups,
     check_load_waits,
-    check_cta_barriers,
+    _cta_barriers,
     check_tensor_loads,
     _multicast,
     _tensormaps,

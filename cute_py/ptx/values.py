@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from cute_py.ptx.parse import immediate, register_bits
 from cute_py.ptx.program import Function, Statement
+from cute_py.targets import WARP
 
 Key: TypeAlias = tuple[str | int, ...]
 Held = TypeVar("Held")
@@ -50,6 +51,7 @@ _ADDRESS_BITS: Final = 32
 """Minimum width of a conversion that keeps the base of an address: an address in shared memory has this width."""
 _ARITHMETIC: Final = "add sub mul mad shl shr and or xor not neg abs min max selp setp bfe bfi prmt shf lop3 rem div"
 _PURE: Final = frozenset(f"{_ARITHMETIC} mapa popc clz cnot sad isspacep".split())
+_SHUFFLE: Final = "shfl.sync.idx"
 _SPECIAL = re.compile(r"%(tid|ntid|ctaid|nctaid|laneid|warpid|cluster_|clusterid|nclusterid|dynamic_smem|total_smem)")
 _ADDRESS = re.compile(r"\[\s*+([^\[\]\s+,]+)\s*+(?:\+\s*+(-?\w+))?\s*+(?:,.*)?\]", re.DOTALL)
 _NUMBERED = re.compile(r"[%A-Za-z_$][\w$.]*")
@@ -162,26 +164,36 @@ class Values:
 
         return self._folded_up(value.base, self._multiples, of)
 
-    def number(self, value: Value, specials: Mapping[str, int]) -> int | None:
-        """Return the number that a value is in a thread; None if it is not computed from constants and from special
-        registers of `specials`."""
-        known: dict[int, int | None] = {0: 0}
+    def numbers(self, value: Value, specials: Mapping[str, Sequence[int]], count: int) -> list[int] | None:
+        """Return the number that a value is in each of `count` threads; None if it is not computed from constants, from
+        special registers of `specials`, and from shuffles of such values.
 
-        def of(key: Key, parts: list[tuple[Key, int | None]]) -> int | None:
-            held = [number for _, number in parts]
+        A shuffle is computed if all lanes of a warp read the same lane.
+        """
+        known: dict[int, list[int] | None] = {}
+
+        def of(key: Key, parts: list[tuple[Key, list[int] | None]]) -> list[int] | None:
             if key[0] == "special":
-                return specials.get(str(key[1]))
-            if key[0] == "number":
-                return int(key[1])
-            numbers = [number for number in held if number is not None]
-            if len(numbers) < len(held) or len(held) < 2 or key[1:2] == ("1",):
+                held = specials.get(str(key[1]))
+                return None if held is None else list(held)
+            if key[0] in ("constant", "number"):
+                return [int(key[1]) if key[0] == "number" else 0] * count
+            numbers = [held for _, held in parts if held is not None]
+            if len(numbers) < len(parts) or len(parts) < 2 or key[1:2] == ("1",):
                 return None
             if key[0] == "sum":
-                return sum(numbers)
-            return computed(str(key[0]), [sum(pair) for pair in zip(numbers[::2], numbers[1::2], strict=True)])
+                return [sum(each) for each in zip(*numbers, strict=True)]
+            given = [
+                [a + b for a, b in zip(*pair, strict=True)] for pair in zip(numbers[::2], numbers[1::2], strict=True)
+            ]
+            if str(key[0]).startswith(_SHUFFLE):
+                return _from_one_lane(given)
+            made = [computed(str(key[0]), each) for each in zip(*given, strict=True)]
+            found = [one for one in made if one is not None]
+            return found if len(found) == count else None
 
         base = self._folded_up(value.base, known, of)
-        return None if base is None else base + value.offset
+        return None if base is None else [one + value.offset for one in base]
 
     def symbols(self, value: Value) -> frozenset[str]:
         """Return the names of the symbols among the roots of a value."""
@@ -245,7 +257,8 @@ class Values:
         first, _, rest = statement.opcode.partition(".")
         unknown = [("made", f"{block}.{index}.{place}") for place in range(count)]
         from_table = first == "ld" and rest.startswith(("param", "const"))
-        if statement.predicate or not (first in _COPIES or first == "cvt" or first in _PURE or from_table):
+        pure = first in _PURE or first == "cvt" or statement.opcode.startswith(_SHUFFLE)
+        if statement.predicate or not (first in _COPIES or pure or from_table):
             return [self._intern(*key) for key in unknown]
         given = [self._operand(text, once, here, block) for text in statement.operands[1:]]
         held = [value for value in given if value is not None]
@@ -428,13 +441,43 @@ def computed(opcode: str, given: Sequence[int]) -> int | None:
     return folded_constant(first, ".".join(parts), [Value(0, number) for number in given])
 
 
+def _from_one_lane(given: Sequence[Sequence[int]]) -> list[int] | None:
+    """Return the result of shfl.sync.idx in each thread; None unless all threads read one lane of a whole warp.
+
+    Args:
+        given: the operands of the instruction in each thread: the value, the lane, the bounds and the mask.
+
+    >>> _from_one_lane([[*range(64)], [0] * 64, [31] * 64, [-1] * 64])[30:34]
+    [0, 0, 32, 32]
+    """
+    if len(given) != 4 or {*given[2]} != {WARP - 1} or {one & 0xFFFFFFFF for one in given[3]} != {0xFFFFFFFF}:
+        return None
+    lanes = {*given[1]}
+    lane = lanes.pop()
+    places = [thread // WARP * WARP + lane for thread in range(len(given[0]))]
+    if lanes or not 0 <= lane < WARP or places[-1] >= len(places):
+        return None
+    return [given[0][place] for place in places]
+
+
+_READ_FIRST: Final = ("bra", "brx", "nanosleep", "setmaxnreg", "stackrestore")
+
+
 def registers_written(statement: Statement) -> tuple[str, ...]:
-    """Return the registers that an instruction writes: the registers of its first operand, unless this is an
-    address."""
-    if not statement.operands or statement.operands[0].startswith("[") or statement.opcode.startswith("bra"):
+    """Return the registers that an instruction writes: the registers of its first operand, unless this is an address or
+    the instruction only reads it.
+
+    >>> registers_written(Statement(1, "", "elect.sync", ("_|%p1", "%r2")))
+    ('%p1',)
+    >>> registers_written(Statement(1, "", "bar.sync", ("%r1", "%r2")))
+    ()
+    """
+    first, *parts = statement.opcode.split(".")
+    reads = first in _READ_FIRST or (first in ("bar", "barrier") and "red" not in parts) or parts[:1] == ["dealloc"]
+    if not statement.operands or reads:
         return ()
-    first = statement.operands[0]
-    return tuple(_NUMBERED.findall(first)) if first.startswith(("%", "{")) else ()
+    written = statement.operands[0].removeprefix("_|")
+    return tuple(_NUMBERED.findall(written)) if written.startswith(("%", "{")) else ()
 
 
 _INTO_GENERIC: Final = tuple(f"cvta.{space}" for space in ("shared", "local"))

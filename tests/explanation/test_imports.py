@@ -29,7 +29,7 @@ print(len(own), "hypothesis" in sys.modules, any(name.startswith("cute_py.gpu") 
             ("((_8,4),2):((_1,8),32)", 70),
             ("CUDA error: misaligned address", 110),
             ("block shape must have at least 16 bytes in the last dimension, but got 4 * 2 = 8 bytes", 110),
-            ("mbarrier.try_wait.parity.shared::cta.b64 p, [bar], 0;", 116),
+            ("mbarrier.try_wait.parity.shared::cta.b64 p, [bar], 0;", 118),
             ('a.hpp(3): error: static assertion failed with "Divisibility Condition"', 110),
             ("nothing that any program prints, in a sentence", 110),
         ],

@@ -85,7 +85,7 @@ def test_a_barrier_that_all_threads_reach(body: tuple[str, ...], directives: str
 
 RUN_TIME = "a condition that is known only at run time"
 OTHERS = "other threads may reach another instruction"
-COUNT = "its count must be the number of threads"
+COUNT = "the kernel does not declare the number of its threads"
 
 
 @each_of(
@@ -96,7 +96,7 @@ COUNT = "its count must be the number of threads"
         (("ld.global.u32 %r9, [%rd1];", *branch("eq.u32 %p1, %r9, 0", BARRIER)), RUN_TIME, 1),
         (("mov.u32 %r9, %r1;", "L:", BARRIER, "add.u32 %r9, %r9, %r5;", "setp.lt.u32 %p1, %r9, 1024;", "@%p1 bra L;"),
          RUN_TIME, 1),
-        (branch("ne.s32 %p1, %r6, 0", "bar.sync 1, 32;", "bar.arrive 2, 64;"), COUNT, 2),
+        (branch("ne.s32 %p1, %r6, 0", "bar.sync 1, 32;", "bar.sync 2, 32;"), COUNT, 2),
         (("setp.eq.u32 %p1, %r6, 0;", "@%p1 bra A;", BARRIER, "bra B;", "A:", BARRIER, "B:"), OTHERS, 2),
         (("setp.eq.u32 %p1, %r6, 0;", f"@%p1 {BARRIER}", f"@!%p1 {BARRIER}"), OTHERS, 2),
     ],
@@ -106,6 +106,89 @@ def test_barriers_that_are_not_judged(body: tuple[str, ...], reason: str, count:
     assert not report.found, report
     (left,) = [line for line in report.scope.not_judged if "thread barrier" in line]
     assert left.startswith(f"{count} thread barrier") and reason in left
+
+
+def halves(first: str, second: str) -> tuple[str, ...]:
+    """Instructions for threads 0 to 127, and instructions for the other threads."""
+    return ("setp.gt.u32 %p1, %r1, 127;", "@%p1 bra B;", first, "bra J;", "B:", second, "J:")
+
+
+def loop(*body: str) -> tuple[str, ...]:
+    """A loop whose number of rounds is known only at run time."""
+    return ("mov.u32 %r9, 0;", "L:", *body, "add.u32 %r9, %r9, 1;", "setp.lt.u32 %p2, %r9, %r3;", "@%p2 bra L;")
+
+
+GROUP = (
+    "shr.u32 %r10, %r1, 7;", "shfl.sync.idx.b32 %r11|%p3, %r10, 0, 31, -1;", "add.s32 %r12, %r11, 1;",
+    "bar.sync %r12, 128;",
+)  # fmt: skip
+BLOCK = ".reqntid 256"
+FEW = "can arrive with this count"
+
+
+@each_of(
+    ("body", "directives", "severity", "says"),
+    [
+        (branch("gt.u32 %p1, %r1, 159", "bar.sync 1, 128;"), BLOCK, "error", "the last 32 of 160 threads wait forever"),
+        (branch("gt.u32 %p1, %r1, 95", "bar.sync 1, 128;"), BLOCK, "error", f"only threads 0 to 95 {FEW}"),
+        (branch("gt.u32 %p1, %r1, 95", "bar.sync 1, 128;"), ".maxntid 256", "warning", f"only threads 0 to 95 {FEW}"),
+        (loop(*branch("gt.u32 %p1, %r1, 95", "bar.sync 1, 128;")), BLOCK, "warning", f"only threads 0 to 95 {FEW}"),
+        (("bar.sync 1, 512;",), BLOCK, "error", "the CTA has 256 threads"),
+        (("bar.sync 1, 512;",), ".maxntid 256", "error", "the CTA has at most 256 threads"),
+        (("mov.u32 %r9, 1;", "mov.u32 %r10, 48;", "bar.sync %r9, %r10;"), BLOCK, "error", "must be a multiple of 32"),
+        (("mov.u32 %r9, 16;", "bar.sync %r9, 128;"), BLOCK, "error", "barrier 16; must be 0 to 15"),
+        (halves("bar.sync 1, 256;", "bar.arrive 1, 128;"), BLOCK, "error", "gives the barrier a count of 128"),
+        (loop(*halves("bar.sync 1, 256;", "bar.arrive 1, 128;")), BLOCK, "warning", f"only threads 0 to 127 {FEW}"),
+        (halves("bar.sync 1, 320;", "bar.arrive 1, 320;"), BLOCK, "error", "the CTA has 256 threads"),
+        (
+            halves("bar.sync 1, 128;", "bar.arrive 2, 128;"),
+            BLOCK,
+            "warning",
+            "no instruction of the kernel waits at it",
+        ),
+        (GROUP, ".reqntid 320", "error", f"at barrier 3, but only threads 256 to 319 {FEW}"),
+        (("setp.eq.u32 %p4, %r1, 3;", "bar.red.popc.u32 %r9, 1, 512, %p4;"), BLOCK, "error", "the CTA has 256 threads"),
+    ],
+)
+def test_a_count_that_no_round_can_have(body: tuple[str, ...], directives: str, severity: str, says: str) -> None:
+    (one,) = check_program(kernel(*body, directives=directives)).found
+    assert (one.severity, one.rule) == (severity, "barrier_count") and says in one.message
+
+
+@each_of(
+    ("body", "count"),
+    [
+        (branch("gt.u32 %p1, %r1, 127", "bar.sync 1, 128;"), 1),
+        (halves("bar.sync 1, 256;", "bar.arrive 1, 256;"), 2),
+        (("mov.u32 %r9, 2;", "mov.u32 %r10, 256;", *["bar.sync %r9, %r10;"] * 3), 3),  # bar.sync writes no register
+        (GROUP, 2),  # an instruction of two barriers
+        (("bar.sync 1, %r5;",), 1),
+        (("bar.sync 0;", "bar.sync 0, 256;"), 1),
+    ],
+)
+def test_a_count_that_fits(body: tuple[str, ...], count: int) -> None:
+    report = check_program(kernel(*body, directives=BLOCK))
+    assert not report.found
+    assert any(line.startswith(f"{count} thread barrier") and "(count)" in line for line in report.scope.judged)
+
+
+@each_of(
+    ("body", "directives", "reason"),
+    [
+        (("bar.sync 1, %r3;",), BLOCK, "its number, or its count, is known only at run time"),
+        (("bar.sync %r3, 256;", "bar.sync 2, 512;"), BLOCK, "may be of the same barrier"),
+        (halves("bar.sync 1, 128;", "bar.sync 1, 128;"), BLOCK, "so other threads may meet"),
+        (("bar.sync 0;", *branch("gt.u32 %p1, %r1, 127", "bar.sync 0, 128;")), BLOCK, "counts of 128, 256 threads"),
+        (loop(*halves("bar.sync 1, 256;", "bar.arrive 1, 256;")), BLOCK, "a condition that is known only at run time"),
+        (branch("lt.u32 %p1, %r1, %r3", "bar.sync 1, 128;"), BLOCK, "a condition that is known only at run time"),
+        (("mov.u32 %r9, %tid.y;", *branch("gt.u32 %p1, %r1, 31", "bar.sync 1, 256;")), ".maxntid 256", COUNT),
+        (("bar.sync 1, 0;",), BLOCK, "does not define a count of 0"),
+    ],
+)
+def test_counts_that_are_not_judged(body: tuple[str, ...], directives: str, reason: str) -> None:
+    report = check_program(kernel(*body, directives=directives))
+    assert not report.found
+    assert any("thread barrier" in line and reason in line for line in report.scope.not_judged)
 
 
 def test_a_barrier_of_a_function() -> None:

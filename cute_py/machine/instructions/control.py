@@ -127,27 +127,39 @@ def _barrier(
             if number > 15:
                 raise site.fault("barrier number", f"barrier {number}; must be 0 to 15", frame, "bar")
             bar = bars.setdefault((cta, number), _Bar())
-            if counted is not None:
-                bar.expected = bar.counts[site.number] = int(np.max(counted(frame)))
-            m.observer.bar_arrived(frame, site, cta, number, action != "arrive", bar.expected)
-            whole = counted is not None and frame.whole()
-            bar.arrived += LANES * len(frame.warps) if whole else frame.n
-            if value is not None:
-                bar.values.append((frame.threads, broadcast(value(frame), frame).copy()))
-            _complete(m, bars, cta, number, operation)
-            if action == "arrive":
-                gone.append((after, frame))
-                continue
-            round_ = bar.rounds if bar.arrived else bar.rounds - 1
-            if bar.arrived == 0:
-                if put is not None:
-                    put(frame, bar.found[round_])
-                gone.append((after, frame))
-            else:
-                m.wait(_waiting(site, frame, (cta, number), bar, (operation, put)))
+            left: Frame | None = frame
+            while left is not None:
+                part, left = left, None
+                if counted is not None:
+                    bar.expected = bar.counts[site.number] = int(np.max(counted(part)))
+                    part, left = _divided(part, bar.expected - bar.arrived)
+                m.observer.bar_arrived(part, site, cta, number, action != "arrive", bar.expected)
+                bar.arrived += LANES * len(part.warps) if counted is not None and part.whole() else part.n
+                if value is not None:
+                    bar.values.append((part.threads, broadcast(value(part), part).copy()))
+                _complete(m, bars, cta, number, operation)
+                if action == "arrive":
+                    gone.append((after, part))
+                elif bar.arrived == 0:
+                    if put is not None:
+                        put(part, bar.found[bar.rounds - 1])
+                    gone.append((after, part))
+                else:
+                    m.wait(_waiting(site, part, (cta, number), bar, (operation, put)))
         return gone
 
     return go
+
+
+def _divided(f: Frame, missing: int) -> tuple[Frame, Frame | None]:
+    """Return the warps that arrive in the current round, which needs this number of arrivals, and the warps that arrive
+    later: a warp arrives alone, so a round ends with the first warp that completes the count.
+    """
+    fits = max(-(-missing // LANES), 1)
+    if missing <= 0 or len(f.warps) <= fits:
+        return f, None
+    first = np.isin(f.threads // LANES, f.warps[:fits])
+    return f.subset(first), f.subset(~first)
 
 
 def _by_number(f: Frame, numbers: Array) -> list[tuple[int, int, Frame]]:

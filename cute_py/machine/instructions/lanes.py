@@ -100,15 +100,17 @@ def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1, ful
             return [(after, part)], None
         return [(after, part)], one.frame.subset(~ready_now)
 
-    return Turn(go if mask is not None else _noticed(site, go))
+    return Turn(_noticed(site, go, mask))
 
 
-def _noticed(site: Site, go: Control) -> Control:
-    """Wrap an instruction so that the observer gets an event if threads have exited."""
+def _noticed(site: Site, go: Control, mask: Reader | None) -> Control:
+    """Wrap an instruction so that the observer gets an event if threads have exited and the mask names all lanes."""
 
     def reported(f: Frame) -> Gone | None:
         if f.m.exits:
-            f.m.observer.gathered(f, site)
+            every = np.ones(f.n, np.bool_) if mask is None else broadcast(mask(f), f) == ALL
+            if every.any():
+                f.m.observer.gathered(f if every.all() else f.subset(every), site)
         return go(f)
 
     return reported

@@ -8,6 +8,7 @@ from typing import Final
 
 from cute_py.diagnostics import Diagnostic
 
+_ARRIVALS: Final = ("arrival not ordered", "round not ordered")
 _CONSEQUENCES: Final = (
     "too many arrivals", "read before it arrives", "race in shared memory", "overwritten while in use", "hang",
     "arrival not ordered", "released before the read",
@@ -24,5 +25,5 @@ def with_cause_first(found: Sequence[Diagnostic]) -> list[Diagnostic]:
     """
     if not any(one.severity == "error" and one.rule in _CONSEQUENCES for one in found):
         return list(found)
-    ranked = sorted(found, key=lambda one: (one.facts.get("cause") != "parity", one.rule != "arrival not ordered"))
+    ranked = sorted(found, key=lambda one: (one.facts.get("cause") != "parity", one.rule not in _ARRIVALS))
     return [replace(one, severity="error") if one.rule == "parity" else one for one in ranked]

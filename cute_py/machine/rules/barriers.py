@@ -84,6 +84,9 @@ mbarrier count | The count of mbarrier.init is 1 to 1048575.
 barrier count | The instructions of one round of a barrier must give the same count, a multiple of 32.
   -> In one round, give every bar.sync and bar.arrive the same count: the number of threads that arrive
   <- bar, barrier
+round not ordered | A barrier of a CTA counts arrivals, not threads, so the round before must have ended in every run.
+  -> Use a barrier with another number for each group of threads, or arrive after a wait that follows the round before
+  <- bar, barrier
 divergent aligned instruction | All threads of a warp, or of a warpgroup, must execute an .aligned instruction.
   -> Move the instruction out of the branch, or make the condition the same for the whole warp
   <- .aligned

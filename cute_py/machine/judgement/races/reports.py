@@ -219,6 +219,20 @@ class Reports:
             barrier=where, phase=phase, other=made.one.text, other_line=made.one.line,
         )  # fmt: skip
 
+    def early_arrival(self, f: Frame, site: Site, number: int, warp: int) -> None:
+        """Report an arrival at a barrier of a CTA that nothing orders after an arrival of the round before."""
+        m = self.m
+        threads = np.arange(warp * LANES, (warp + 1) * LANES)
+        other = m.threads_text(threads[m.live[threads]]) if m.live[threads].any() else f"warp {warp}, which has exited,"
+        text = (
+            f"{f.text()} {_verb(f, 'arrives')} at barrier {number} in the round after one where {other} arrived; "
+            f"nothing orders the two arrivals, so another run may count this one in the round before"
+        )
+        self.add(
+            ("round not ordered", str(site.one.loc or site.number)), text, site.one, "error", threads=f.text(),
+            barrier=number, other=other,
+        )  # fmt: skip
+
     def _opcode(self, number: int) -> str:
         return self.code.instructions[number].opcode if number < len(self.code.instructions) else ""
 

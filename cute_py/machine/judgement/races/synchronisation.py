@@ -86,6 +86,10 @@ class ClockKeeper(Observer):
         self.loads: dict[int, dict[int, tuple[int, Site, Frame]]] = {}
         """CTA -> place of an mbarrier -> time of the last bytes for this CTA, and the threads that issued them."""
         self._bars: dict[tuple[int, int], Released] = {}
+        self._round: dict[tuple[int, int], Array] = {}
+        """(CTA, barrier with a count) -> (warps of the cluster,): when each warp arrived in this round."""
+        self._rounds: dict[tuple[int, int], Array] = {}
+        """The same times of the round before, until an arrival that nothing orders after them."""
         self._clusters: dict[int, Released] = {}
         self._relaxed: dict[int, Array] = {}
         """Cluster -> (warps,): time of each warp's last arrival at the cluster's barrier."""
@@ -114,13 +118,37 @@ class ClockKeeper(Observer):
         held = self._bars.get((cta, number))
         if held is None:
             held = self._bars[cta, number] = self.clocks.empty()
+        if expected is not None:
+            self._counted(f, site, (cta, number))
         self.clocks.release(f, held)
         held.threads += f.n
         if waits:
             held.waiters.append(f)
 
+    def _counted(self, f: Frame, site: Site, key: tuple[int, int]) -> None:
+        """Check that arriving warps know all arrivals of the round before: if they do not, they may arrive in it."""
+        clocks = self.clocks
+        clocks.tick()
+        cluster, rows = clocks.rows(f)
+        before = self._rounds.get(key)
+        if before is not None:
+            late = clocks.known[cluster, rows, 0, : clocks.warps] < before
+            late[np.arange(len(rows)), rows] = False
+            if late.any():
+                warp = int(np.flatnonzero(late.any(axis=1))[0])
+                other = int(np.flatnonzero(late[warp])[0])
+                some = f.subset(f.threads // LANES == int(f.warps[warp]))
+                self.reports.early_arrival(some, site, key[1], int(f.warps[warp]) - int(rows[warp]) + other)
+                del self._rounds[key]
+        self._round.setdefault(key, np.zeros(clocks.warps, np.int64))[rows] = clocks.now
+
     def bar_ended(self, m: Host, cta: int, number: int) -> None:
         """Acquire the released clocks for the threads that wait, when a round of a barrier ends."""
+        arrived = self._round.pop((cta, number), None)
+        if arrived is None:
+            self._rounds.pop((cta, number), None)
+        else:
+            self._rounds[cta, number] = arrived
         held = self._bars.pop((cta, number), None)
         if held is None:
             return
