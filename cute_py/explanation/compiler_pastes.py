@@ -439,7 +439,7 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
     rule = known or "static_assert"
     broken = Diagnostic(rule, text=condition or "a static_assert", source="CuTe C++" if of_cute else "")
     notes_asked = "the instantiation notes, which contain the types: compile without -w, or print the layouts"
-    missing = () if calls else (notes_asked,)
+    missing = () if calls or _INSTANCE.search(before + notes) else (notes_asked,)
     kind = f"A static assertion{' of CuTe' if of_cute else ''}, from a compiler"
     return Reading(kind, match.start(), end, lines, (broken,), changes, missing)
 
@@ -452,7 +452,7 @@ def _unbroken(text: str, match: re.Match[str]) -> str:
     condition = match["condition"]
     quoted = text[: match.start("condition")].endswith('"')
     rest = _WRAPPED_REST.match(text, match.end()) if quoted and condition else None
-    return (condition + rest[1] if rest is not None else condition).strip()
+    return (condition + rest[1] if rest is not None else condition).removesuffix("\\n").strip()
 
 
 def _undivided(calls: Sequence[_Call]) -> list[str]:

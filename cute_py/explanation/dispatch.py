@@ -59,7 +59,7 @@ from cute_py.layout.layout import Layout
 from cute_py.layout.steps import explained, steps
 from cute_py.layout.swizzle import Swizzle
 from cute_py.notation.log_lines import as_printed, unwrapped, without_prompts
-from cute_py.notation.parse import check_length, parse
+from cute_py.notation.parse import NAMED_ADDRESS, check_length, parse
 from cute_py.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -246,6 +246,13 @@ _RECOGNISERS: Final[tuple[_Recogniser, ...]] = (
         "rows.checkpoints", "read_checkpoints", r"quant_method|quant_algo|config_groups|[\"']dtype[\"']\s{0,9}:"
     ),
     _recogniser("rows.cuda_core", "read_tensor_maps", "from_tiled|as_tensor_map"),
+    _recogniser(
+        "rows.shape_errors",
+        "read_shape_errors",
+        r"expected size|for input of size|cannot reshape|shapes|Target sizes|storage of size|Sizes of tensors"
+        r"|size of tensor|einsum\(\)|batch2|out of range|divide axis|copying a param|number of dimensions"
+        r"|core dimension",
+    ),
     _recogniser("map_pastes", "read_maps", r"[0-9]"),
     _recogniser("messages", "read_messages"),
     _recogniser(
@@ -265,7 +272,8 @@ _RECOGNISERS: Final[tuple[_Recogniser, ...]] = (
     _recogniser(
         "ptx_pastes",
         "read_instructions",
-        r";|ptxas|Advisory|wgmma|warpgroup|[ls][td]matrix|setmaxnreg|spill|bytes smem",
+        r";|ptxas|' (?:not supported on|requires) \.target|Advisory|wgmma|warpgroup|[ls][td]matrix|setmaxnreg|spill"
+        r"|bytes smem",
     ),
     _recogniser("ptx_pastes", "read_waits", "mbarrier"),
     _recogniser("cuda_pastes", "read_errors"),
@@ -351,6 +359,8 @@ def _text_explained(text: str) -> str:
             thing = parse(text.strip())
             modes = modes_text(thing)
             more = "\n".join(_in_short(thing, "S<" in text))
+            if address := NAMED_ADDRESS.search(text):
+                more += f"\n  the text has the name {address[1]} instead of an address; 0 stands for it"
             untyped = _WIDTH_ALONE.search(text) is not None
             whole = stored(thing, typed=False) if isinstance(thing, Tensor) and untyped else str(explain(thing))
             return whole + (f"\n\nIn short\n{more}" if more else "")

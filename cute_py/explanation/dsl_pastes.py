@@ -207,7 +207,10 @@ def read_dsl_tensors(text: str) -> list[Reading]:
         if thing is None:
             continue
         lines = [line.strip() for line in facts_of(thing, of_dsl=True)]
-        if pointer is None:
+        if at_run_time := _RUNTIME_POINTER.fullmatch(start.strip()):
+            place = f"{at_run_time['space']} at {int(at_run_time['address'], 16):#x}"
+            lines.insert(0, f"in {place}; the text has no element type")
+        elif pointer is None:
             lines.insert(0, f"a tensor of coordinates, which starts at {start}; a TMA copy takes such a tensor")
         else:
             aligned = f", aligned to {pointer['align']} bytes" if pointer["align"] else ""
@@ -226,7 +229,9 @@ _BARE_TENSOR: Final = re.compile(
     re.MULTILINE,
 )
 """A tensor as cute.print_tensor writes it before its values."""
-_DSL_TENSOR: Final = re.compile(r"\btensor[<(](?=raw_ptr\(|ptr<|\()")
+_DSL_TENSOR: Final = re.compile(r"\btensor[<(](?=raw_ptr\(|ptr<|\()|\bTensor<(?=0x[0-9a-fA-F]{1,16}@)")
+_RUNTIME_POINTER: Final = re.compile(r"(?P<address>0x[0-9a-fA-F]{1,16})@(?P<space>\w{1,20})")
+"""The pointer of a tensor that Python's print() shows outside a jitted function."""
 _DSL_POINTER: Final = re.compile(
     r"(?:raw_ptr\(\s*(?P<address>0x[0-9a-fA-F]{1,16}):\s*|ptr<)(?P<type>\w+), (?P<space>\w+)"
     r"(?:, align<(?P<align>[0-9]{1,9})>)?(?P<swizzle>(?:, S<[0-9]+,[0-9]+,-?[0-9]+>)?)[>)]"

@@ -20,7 +20,14 @@ from cute_py.errors import CuteError, StaticAssertError, counted, shortened, unl
 from cute_py.explanation.compositions import LAYOUT_ATOM, source_layout
 from cute_py.explanation.layouts import facts_of_layout, is_basis_layout
 from cute_py.explanation.readings import TYPE_NAME, Reading, condition_id, some, type_bits, without
-from cute_py.explanation.rows.lost_functions import has_operand, lost_function, lost_reading, operand_reading
+from cute_py.explanation.rows.lost_functions import (
+    Print,
+    has_operand,
+    lost_function,
+    lost_reading,
+    lost_swizzles,
+    operand_reading,
+)
 from cute_py.layout.analysis import is_injective
 from cute_py.layout.arguments import Leaf
 from cute_py.layout.coalesce import coalesce
@@ -31,7 +38,7 @@ from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
 from cute_py.notation.argument_lists import matching_bracket, split_operands
-from cute_py.notation.parse import Parsed, parse
+from cute_py.notation.parse import NAMED_ADDRESS, Parsed, parse
 from cute_py.tensor.pointers import Pointer, TmemPointer
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.descriptor.limits import bounds
@@ -134,10 +141,12 @@ def _tile_facts(inner: Layout, bits: int | None) -> list[str]:
     if not has_numbers(inner) or int(rank(inner)) < 2:
         return []
     first, second = (int(n) for n in product_each(inner.shape)[:2])
-    steps = [leaves(mode) for mode in (inner.stride[0], inner.stride[1])] if isinstance(inner.stride, tuple) else []
+    shape, stride = inner.shape, inner.stride
+    if not isinstance(shape, tuple) or not isinstance(stride, tuple):
+        return []
+    steps = [leaves(mode) for mode in stride[:2]]
     unit = [i for i, mode in enumerate(steps) if 1 in [known_number(d) for d in mode]]
-    major = {0: "MN-major", 1: "K-major"}.get(unit[0] if len(unit) == 1 else -1, "")
-    lines = [f"  {major}: mode {unit[0]} is contiguous" if major else ""]
+    lines = [_major(unit[0], leaves(shape[unit[0]]), steps[unit[0]]) if len(unit) == 1 else ""]
     if bits:
         lines.append(f"  {first} x {second} of {bits} bits, {int(size(inner)) * bits // 8} bytes in all")
         further = [int(n) for n in product_each(inner.shape)[2:]]
@@ -145,6 +154,15 @@ def _tile_facts(inner: Layout, bits: int | None) -> list[str]:
             one = first * second * bits // 8
             lines.append(f"  {math.prod(further)} of them along the other modes, {one} bytes each (stages, or tiles)")
     return [line for line in lines if line]
+
+
+def _major(mode: int, sizes: Sequence[Leaf], strides: Sequence[Leaf]) -> str:
+    """A line that names the major mode of a tile. Mode 0 of a tensor that an MMA partitions is (M, K): if the stride 1
+    is not that of its first part, the line names the part only."""
+    part = next(i for i, d in enumerate(strides) if known_number(d) == 1)
+    if any(known_number(n) != 1 for n in sizes[:part]):
+        return f"  mode {mode}.{part} is contiguous"
+    return f"  {('MN', 'K')[mode]}-major: mode {mode} is contiguous"
 
 
 def facts_of(thing: Parsed, of_dsl: bool = False) -> list[str]:
@@ -222,7 +240,7 @@ def read_printed(text: str) -> list[Reading]:
     """Read every layout and tensor in `text` that CuTe printed."""
     found: list[Reading] = []
     position = 0
-    prints: list[_Print] = []
+    prints: list[Print] = []
     for line in text.split("\n")[:MOST_LINES]:
         begin, position = position, position + len(line) + 1
         if len(line) > LONGEST:
@@ -237,13 +255,10 @@ def read_printed(text: str) -> list[Reading]:
     for i, (begin, end, thing, label) in enumerate(prints):
         after = prints[i + 1][0] if i + 1 < len(prints) else len(text)
         found.append(_reading(text, begin, end, after, thing, label))
-    return [*found, *_lost_swizzles(prints)]
+    return [*found, *lost_swizzles(prints)]
 
 
-_Print = tuple[int, int, Parsed, str]
-
-
-def _printed_line(line: str, begin: int, read: int) -> _Print | Reading | None:
+def _printed_line(line: str, begin: int, read: int) -> Print | Reading | None:
     """The longest suffix of a line that `parse` reads as a layout or a tensor, or else a part that is one; `read`: the
     characters of the line that were read already. A reading if that would lose a swizzle."""
     if not _COLON.search(line, read) and not re.match(r"^\s*\(.*\)\s*$", line[read:]):
@@ -336,6 +351,8 @@ def _reading(text: str, begin: int, end: int, after: int, thing: Parsed, label: 
     kind = next((name for made, name in kinds.items() if isinstance(thing, made)), "A value")
     named = f" ({label})" if label and len(label) < 60 else ""
     lines = facts_of(thing)
+    if address := NAMED_ADDRESS.search(text, begin, end):
+        lines.append(f"  the text has the name {address[1]} instead of an address; 0 stands for it")
     if "DescriptorIterator" in label:
         lines.insert(
             0, "  descriptors of shared memory, one for each tile of the operation; strides in units of 16 bytes"
@@ -409,30 +426,6 @@ def _is_float(text: str) -> bool:
         return math.isfinite(float(text))
     except ValueError:
         return False
-
-
-def _lost_swizzles(prints: Sequence[_Print]) -> Iterator[Reading]:
-    """Find tensors at the same shared-memory address if some of them are swizzled and others are not."""
-    at: dict[int, list[tuple[bool, _Print]]] = {}
-    for row in prints:
-        thing = row[2]
-        if isinstance(thing, Tensor) and isinstance(thing.engine, Pointer) and thing.engine.space == "smem":
-            swizzled = getattr(thing.engine, "swizzle", None) is not None or isinstance(thing.layout, ComposedLayout)
-            at.setdefault(thing.engine.address, []).append((swizzled, row))
-    for address, rows in at.items():
-        if address and len({swizzled for swizzled, _ in rows}) == 2:
-            plain = next(row for swizzled, row in rows if not swizzled)
-            whole = next(row for swizzled, row in rows if swizzled)
-            text = (
-                f"two tensors at shared address {address:#x}, one swizzled ({whole[2]}), one not ({plain[2]}): the "
-                "second lost the swizzle and reads the wrong elements"
-            )
-            change = (
-                f"make the second from the first: local_tile, a slice or composition of {whole[2]} keeps its swizzle"
-            )
-            yield Reading(
-                "One buffer, two layouts", plain[0], plain[0], (), (Diagnostic("lost swizzle", text=text),), (change,)
-            )
 
 
 # ---- spellings of other programs -----------------------------------------------------------------------------------

@@ -152,7 +152,8 @@ def _assembled(text: str) -> ParsedInstruction | None:
 # ---- what ptxas says -----------------------------------------------------------------------------------------------
 
 _PTXAS: Final = re.compile(
-    r"ptxas[^\n]{0,300}?(?:error|fatal)\s{0,80}:\s{0,80}(?!\s|Ptx assembly aborted)(?P<what>[^\n]{1,300})|"
+    r"(?:ptxas[^\n]{0,300}?(?:error|fatal)\s{0,80}:\s{0,80}(?!\s|Ptx assembly aborted)|"
+    r"(?=(?:Instruction|Feature) '[^'\n]{1,80}' (?:not supported on|requires) \.target))(?P<what>[^\n]{1,300})|"
     r"(?P<advice>Advisory: '[^'\n]{1,80}' modifier on instruction[^']{1,9}'[^'\n]{1,80}'[^']{1,60}'sm_\w{1,80}'"
     r"(?:\s{1,9}instead of[^'\n]{1,60}'sm_\w{1,80}')?)"
 )

@@ -67,6 +67,19 @@ SEVERAL_IDS: Final = {
     "Mismatched Ranks": CONDITION_REASONS["Mismatched ranks"],
     "Mismatched tuple_size": CONDITION_REASONS["Mismatched ranks"],
     "tuple index must be in range": CONDITION_REASONS["Index out of range"],
+    **dict.fromkeys(
+        ("C/D Should meet TMA alignment requirement", "Not meet TMA alignment requirement yet"),
+        CONDITION_REASONS["Should meet TMA alignment requirement"],
+    ),
+    **dict.fromkeys(
+        (
+            "value <= upper_bound",
+            "value >= lower_bound",
+            "value < static_cast<int>(upper_bound)",
+            "value <= static_cast<unsigned>(upper_bound)",
+        ),
+        CONDITION_REASONS["value < upper_bound"],
+    ),
     "Copy_Traits: dst failed to vectorize into registers. Layout is incompatible with this CopyOp.": _VECTORIZED,
     **{
         f"In CopyAtom, {side} layout doesn't vectorize into registers. This {side} layout is incompatible with this "

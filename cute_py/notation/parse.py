@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import operator
 import re
 from collections.abc import Callable
@@ -58,7 +59,7 @@ _TRITON = re.compile(
 _ALIAS = re.compile(r"\s*#\w{1,80}\s*=\s*(?=#)")
 """An MLIR alias, such as `#blocked =`, before its attribute."""
 _STATIC = re.compile(r"_(-?[0-9]+)(?:\{\})?\Z")
-_CONSTANT = re.compile(r"(?:Int|C)(?:<\s*(-?[0-9]+)\s*>(?:\{\}|\(\))?|\(\s*(-?[0-9]+)\s*\))\Z")
+_CONSTANT = re.compile(r"(?:Int|C)(?:<\s*(-?[0-9]+(?:\s*\*\s*[0-9]+){0,7})\s*>(?:\{\}|\(\))?|\(\s*(-?[0-9]+)\s*\))\Z")
 _PLAIN = re.compile(r"-?[0-9]+\Z")
 _RATIO = re.compile(r"_(-?[0-9]+)/_([0-9]+)\Z")
 _RATIO_TYPE = re.compile(r"R<\s*(-?[0-9]+)\s*,\s*([0-9]+)\s*>(?:\{\})?\Z")
@@ -159,7 +160,8 @@ def read_number(text: str, begin: int, end: int, symbols: Symbols) -> Value | Ra
     if _PLAIN.match(token):
         return read_integer(text, begin, token)
     if found := _STATIC.match(token) or _CONSTANT.match(token):
-        return Int(read_integer(text, begin, next(g for g in found.groups() if g is not None)))
+        factors = next(g for g in found.groups() if g is not None).split("*")
+        return Int(math.prod([read_integer(text, begin, factor.strip()) for factor in factors]))
     if found := _RATIO.match(token) or _RATIO_TYPE.match(token):
         numerator, denominator = (read_integer(text, begin, part) for part in found.groups())
         if denominator == 0:
@@ -228,8 +230,10 @@ _POINTER = re.compile(
     r"\((?P<address>[^()]*|\(nil\)[^()]*)\)"
 )
 """A pointer; CUTLASS 3.0 to 3.2 print smem_ptr_16b(0x400), and smem_ptr_S<3,4,3>_16b(0x400) if it has a swizzle."""
-_ADDRESS = re.compile(r"(?:(?P<nil>\(nil\))|(?:0x)?(?P<byte>[0-9a-fA-F]+))(?:\.(?P<bit>[0-9]))?")
-_TMEM = re.compile(r"tmem_\[([0-9]+)b\]\(0x([0-9a-fA-F]+)\.([0-9a-fA-F]+)\)")
+_ADDRESS = re.compile(r"(?:(?P<nil>\(nil\)|(?:[GST]MEM_)?ADDR\w*)|(?:0x)?(?P<byte>[0-9a-fA-F]+))(?:\.(?P<bit>[0-9]))?")
+_TMEM = re.compile(r"tmem_\[([0-9]+)b\]\((?:0x([0-9a-fA-F]+)\.([0-9a-fA-F]+)|(?:TMEM_)?ADDR\w*)\)")
+NAMED_ADDRESS = re.compile(r"\[[0-9]+b\]\(((?:[GST]MEM_)?ADDR\w*)\)")
+"""A pointer whose address is a name, as in the comments of CUTLASS's examples. Its address becomes 0."""
 _FLAG_OFFSET = re.compile(r"\+([0-9]+)")
 _COUNTING = re.compile(r"counting_iter\((-?[0-9]+)(\.[0-9]+)?\)")
 _E = re.compile(r"E<\s*((?:[0-9]+\s*(?:,\s*[0-9]+\s*)*)?)>(?:\{\})?")
@@ -533,7 +537,7 @@ class _Reader:
             dsl = found
             return self.built(lambda: dsl_pointer(dsl, self.dtype), begin)
         if found := self.found(_TMEM):
-            lane, column = int(found[2], 16), int(found[3], 16)
+            lane, column = int(found[2] or "0", 16), int(found[3] or "0", 16)
             if column >= 1 << 16:
                 raise failure(self.text, begin, "the column of tensor memory does not fit into 16 bits")
             kind = self.dtype or self.type_of(self.number(found, 1), begin)

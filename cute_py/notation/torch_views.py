@@ -2,6 +2,7 @@
 
     scale.reshape(1, 4, 32, 4, 4).trans(0, 3, 2, 1, 4).reshape(128, 16)
     np.transpose(scale.reshape(1, 4, 32, 4, 4), (0, 3, 2, 1, 4))
+    x.view(128, 64).unflatten(1, (4, 16)).movedim(1, 0)
 
 The layout of a chain maps a coordinate of its result to the index of the element in the memory of the tensor that the
 chain begins with. A `reshape` or `contiguous` that copies does not change this map. A size may be an expression of
@@ -19,6 +20,7 @@ from typing import Final
 
 from cute_py.errors import unless_refused
 from cute_py.layout.layout import Layout
+from cute_py.notation.argument_lists import split_operands
 from cute_py.notation.expressions import checked_symbols, read_expression
 
 _BLANKS: Final = r"\s{0,99}"
@@ -32,22 +34,27 @@ _FACTOR: Final = rf"(?:[0-9]{{1,9}}|{_NAME}(?:\s{{0,9}}//\s{{0,9}}[1-9][0-9]{{0,
 _SIZE: Final = rf"(?:-[0-9]{{1,9}}|{_FACTOR}(?:\s{{0,9}}\*\s{{0,9}}{_FACTOR}){{0,3}})"
 _LIST: Final = rf"(?:{_SIZE}{_BLANKS},{_BLANKS}){{0,11}}(?:{_SIZE}{_BLANKS})?"
 _NUMBERS: Final = rf"({_BLANKS}(?:[\[(]{_BLANKS}{_LIST}[\])]{_BLANKS},?{_BLANKS}|{_LIST}))"
+_MODES: Final = rf"{_BLANKS}(?:-?[0-9]{{1,3}}|[\[(]{_BLANKS}{_LIST}[\])]){_BLANKS}"
+_TWO_LISTS: Final = rf"({_MODES},{_MODES})"
+_OF_LIST: Final = "view|reshape|permute|transpose|trans|swapaxes|swapdims|flatten"
+_OF_TWO_LISTS: Final = "movedim|moveaxis|unflatten"
 _STEP: Final = re.compile(
-    rf"\s{{0,99}}\.\s?(?:(view|reshape|permute|trans|transpose|swapaxes)\({_NUMBERS}\)"
-    r"|(contiguous|clone|t|flatten|ravel)\(\)|(T|mT)\b(?!\())"
+    rf"\s{{0,99}}\.\s?(?:({_OF_LIST})\({_NUMBERS}\)|({_OF_TWO_LISTS})\({_TWO_LISTS}\)"
+    r"|(contiguous|clone|t|ravel)\(\)|(T|mT)\b(?!\())"
 )
-_CALL: Final = r"(?:np|numpy|jnp|torch|tl|cp|cupy)\.(?:reshape|transpose|trans|permute|swapaxes)\("
+_CALL: Final = rf"(?:np|numpy|jnp|torch|tl|cp|cupy)\.(?:{_OF_LIST}|{_OF_TWO_LISTS})\("
 _BEGIN: Final = re.compile(
     r"(?:\b(?P<target>[A-Za-z_]\w{0,60})\s{0,9}=\s{0,9})?"
     rf"(?<![\w.)\]])(?P<head>{_CALL}|"
-    r"[A-Za-z_]\w{0,60}(?=\s{0,99}\.\s?(?:view|reshape|permute|trans|transpose|swapaxes)\())"
+    rf"[A-Za-z_]\w{{0,60}}(?=\s{{0,99}}\.\s?(?:{_OF_LIST}|{_OF_TWO_LISTS})\())"
 )
 _FUNCTION: Final = re.compile(rf"\s{{0,99}}(?={_CALL})\w{{1,9}}\.(\w{{1,9}})\(")
 _VARIABLE: Final = re.compile(r"\s{0,99}([A-Za-z_]\w{0,60})")
-_ARGUMENTS: Final = re.compile(rf"\s{{0,99}}(?:,{_NUMBERS})?\)")
+_ARGUMENTS: Final = re.compile(rf"\s{{0,99}}(?:,(?:{_NUMBERS}|{_TWO_LISTS}))?\)")
 _REST: Final = re.compile(r"\s{0,99}(?:\.\s?(?!to\(|cuda\(|cpu\()\w{1,60}(?:\([^()\n]{0,80}\)?)?|\[[^\]\n]{0,80}\]?)")
 """Matches a step or an index after a chain that may change its result."""
-_KEPT: Final = ("view", "reshape", "contiguous", "clone", "flatten", "ravel")
+_RESHAPES: Final = ("view", "reshape", "flatten", "unflatten", "ravel")
+_KEPT: Final = (*_RESHAPES, "contiguous", "clone")
 """Steps that keep the order of the elements."""
 MOST_STEPS: Final = 12
 """Maximum number of steps of a chain."""
@@ -117,7 +124,7 @@ def permuted_views(text: str) -> list[PermutedView]:
             shown = rest[0].strip() if rest else ""
             keeps = (
                 (step := _STEP.match(text, at)) is not None
-                and step[1] in ("view", "reshape")
+                and (step[1] in _RESHAPES or step[3] in _RESHAPES)
                 and not (step[1] == "view" and _is_type(step[2]))
             )
             facts = tensor.first, _layout(tensor.modes), shown, keeps, tensor.copied, tensor.examples
@@ -193,7 +200,7 @@ def _expression(
     arguments = _ARGUMENTS.match(text, at)
     permutes = call[1] == "transpose" and not call[0].strip().startswith(("torch", "tl"))  # as in NumPy
     method = "permute" if permutes and arguments is not None and arguments[1] else call[1]
-    made = None if arguments is None else _applied(tensor, method, arguments[1] or "", sizes)
+    made = None if arguments is None else _applied(tensor, method, arguments[1] or arguments[2] or "", sizes)
     if arguments is None or made is None:
         return None, at
     return _chain(text, arguments.end(), made, sizes)
@@ -209,8 +216,8 @@ def _chain(text: str, at: int, begin: _Tensor | None, sizes: _Sizes) -> tuple[_T
         if step is None:
             break
         permutes = step[1] == "transpose" and step[2].strip()[:1] in ("(", "[")  # as in NumPy
-        name = "permute" if permutes else step[1] or step[3] or step[4]
-        made = _applied(tensor, name, step[2] or "", sizes)
+        name = "permute" if permutes else step[1] or step[3] or step[5] or step[6]
+        made = _applied(tensor, name, step[2] or step[4] or "", sizes)
         if made is None:
             return (tensor, at) if tensor is not None and tensor.moved else (None, step.end())
         tensor, at = made, step.end()
@@ -225,18 +232,22 @@ def _is_type(text: str) -> bool:
 def _applied(tensor: _Tensor | None, name: str, text: str, sizes: _Sizes) -> _Tensor | None:
     """The tensor after a step; None if the step does not fit. tensor: None for a contiguous one of unknown sizes. text:
     the sizes or modes of the step."""
-    read = sizes.read(text, first=tensor is None)
-    if read is None:
-        return None
-    numbers, used = read
-    reshapes = name in ("view", "reshape")
+    lists, used = [], []
+    for part in split_operands(text) if name in _OF_TWO_LISTS.split("|") else [text]:
+        read = sizes.read(part, first=tensor is None)
+        if read is None:
+            return None
+        lists.append(read[0])
+        used += read[1]
+    numbers = lists[0]
+    reshapes = name in _RESHAPES
     if (used and not reshapes) or (name == "view" and _is_type(text)):
         return None
     if tensor is None:
-        if not reshapes or not numbers or min(numbers) < 1:
+        if name not in ("view", "reshape") or not numbers or min(numbers) < 1:
             return None
         return _Tensor(_contiguous(numbers), tuple(numbers), examples=tuple(dict.fromkeys(used)))
-    modes = _stepped(tensor.modes, name, numbers)
+    modes = _stepped(tensor.modes, name, *lists)
     if modes is None:
         return None
     copies = tensor.strided and any(len(mode) > 1 for mode in map(_joined, modes))
@@ -254,13 +265,20 @@ def _contiguous(sizes: Sequence[int]) -> list[Mode]:
     return [[(n, prod(sizes[i + 1 :]))] if n > 1 else [] for i, n in enumerate(sizes)]
 
 
-def _stepped(modes: list[Mode], name: str, numbers: list[int]) -> list[Mode] | None:
-    """The modes after one step; None if the step does not fit."""
+def _stepped(modes: list[Mode], name: str, numbers: list[int], others: Sequence[int] = ()) -> list[Mode] | None:
+    """The modes after one step; None if the step does not fit. others: the second list of its arguments."""
     rank = len(modes)
     if name in ("contiguous", "clone"):
         return modes
-    if name in ("flatten", "ravel"):
-        return _reshaped(modes, [-1])
+    if name in ("flatten", "unflatten", "ravel"):
+        ends = numbers * 2 if name == "unflatten" else [*numbers, *[0, -1][len(numbers) :]]
+        places = _places(ends, rank)
+        if places is None or len(places) != 2 or places[0] > places[1]:
+            return None
+        made = _reshaped(modes[places[0] : places[1] + 1], list(others) or [-1])
+        return None if made is None else [*modes[: places[0]], *made, *modes[places[1] + 1 :]]
+    if name in ("movedim", "moveaxis"):
+        return _moved(modes, _places(numbers, rank), _places(others, rank))
     if name == "t":
         return modes[::-1] if rank <= 2 else None
     if name in ("view", "reshape"):
@@ -269,12 +287,27 @@ def _stepped(modes: list[Mode], name: str, numbers: list[int]) -> list[Mode] | N
         return modes[::-1] if name == "transpose" or rank == 2 else None
     if name in ("T", "mT"):
         return modes[::-1] if name == "T" else [*modes[:-2], *modes[-2:][::-1]]
-    places = [n % rank if -rank <= n < rank else rank for n in numbers]
-    if name in ("transpose", "swapaxes") and len(places) == 2 and max(places) < rank:
+    places = _places(numbers, rank)
+    if places is not None and name in ("transpose", "swapaxes", "swapdims") and len(places) == 2:
         order = list(range(rank))
         order[places[0]], order[places[1]] = places[1], places[0]
         places = order
-    return [modes[i] for i in places] if sorted(places) == list(range(rank)) else None
+    return [modes[i] for i in places] if places is not None and sorted(places) == list(range(rank)) else None
+
+
+def _places(numbers: Sequence[int], rank: int) -> list[int] | None:
+    """Indices of modes; None if a tensor of this rank does not have one of them."""
+    return [n % rank for n in numbers] if all(-rank <= n < rank for n in numbers) else None
+
+
+def _moved(modes: list[Mode], sources: list[int] | None, goals: list[int] | None) -> list[Mode] | None:
+    """The modes after those at `sources` are moved to `goals`; None if the lists do not fit."""
+    if sources is None or goals is None or not len(sources) == len(goals) == len(set(sources)) == len(set(goals)):
+        return None
+    moved = [mode for i, mode in enumerate(modes) if i not in sources]
+    for goal, source in sorted(zip(goals, sources, strict=True)):
+        moved.insert(goal, modes[source])
+    return moved
 
 
 def _reshaped(modes: list[Mode], sizes: list[int]) -> list[Mode] | None:

@@ -40,7 +40,6 @@ IN_WORDS = {
     "dsl_pastes._congruent": "the number of modes that the tensor has",
     "dsl_pastes._first_modes": "names of functions",
     "dsl_pastes._v_map": "the sizes of either operand for the other",
-    "layout_pastes._lost_swizzles": "the layout that the text has itself",
     "map_pastes._sourced": "expressions that were evaluated with their cast, and do not overflow",
     "messages._no_multiple": "the multiples on both sides, which is the whole rule",
     "messages.read_metrics": "words",

@@ -15,7 +15,7 @@ from cute_py.tma.descriptor.limits import GPUS
 
 FILES = (
     "programs", "messages", "cute_dsl", "cute_dsl_operands", "demands", "marks", "ptxas_notes", "ptxas_errors",
-    "scale_errors",
+    "scale_errors", "shape_errors",
 )  # fmt: skip
 ROWS = [(name, row) for name in FILES for row in rows(name)]
 
@@ -78,7 +78,11 @@ def test_no_text_is_answered_by_two_rows_of_one_pattern() -> None:
         ("box_part", (1, 300), "boxDim[1] = 150"),
         ("padded_stride", (0, 2002, 16), "2016 bytes from 2002"),
         ("padded_stride", (0, 2002, 0), ""),
-        ("instruction_extent", (300,), "N = 256"),
+        ("instruction_extent", (8, 256, 8, 300), "N = 256"),
+        ("instruction_extent", (32, 256, 32, 48), "N = 64, or another multiple of 32"),
+        ("transposed_matrix", (8, 10, 6, 10), "pass mat2.t()"),
+        ("transposed_matrix", (8, 10, 8, 8), "pass mat1.t(), if the product is the sum over the 8 rows"),
+        ("transposed_matrix", (8, 10, 7, 9), ""),
         ("divisibility", (100, 0, 64), "divisibility=4, or pad the mode to 128"),
         ("instruction_depth", (16, 64), "K = 16 here, and issue 4 instructions"),
     ],

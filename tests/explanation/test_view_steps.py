@@ -63,6 +63,12 @@ Array = NDArray[np.int64]
             120,
             lambda x: x.reshape(2, 3, 4, 5).transpose(0, 2, 1, 3).reshape(8, 3, 5),
         ),
+        (
+            "torch.flatten(x.view(2, 3, 4).transpose(0, 2), 1).unflatten(-1, (2, 3))",
+            24,
+            lambda x: x.reshape(2, 3, 4).swapaxes(0, 2).reshape(4, 6).reshape(4, 2, 3),
+        ),
+        ("x.view(2, 3, 4).T.flatten(-2, -1).moveaxis([1], [0])", 24, lambda x: x.reshape(2, 3, 4).T.reshape(4, 6).T),
         ("rearrange(x, 'a b -> b 1 a', a=3, b=4)", 12, lambda x: x.reshape(3, 4).T.reshape(4, 1, 3)),
     ],
 )
@@ -98,6 +104,9 @@ def test_a_reading_has_its_place_in_the_text(text: str) -> None:
         "x.movedim(0, 1)",
         "x.view(2, 3).movedim(0, 2)",
         "x.view(2, 3).movedim((0, 1), 0)",
+        "x.view(2, 3).movedim((0, 0), (0, 1))",
+        "x.view(2, 3, 4).flatten(2, 0).T",
+        "x.view(2, 3, 4).flatten(3).T",
         "x.view(8, 16).unflatten(1, (3, 5)).T",
         "rearrange(x, 'b ... d -> b d')",
         "rearrange(x, 'a b -> b c')",

@@ -124,8 +124,10 @@ def padded_matrix(n: Numbers) -> Offer | None:
 
 def transposed_matrix(n: Numbers) -> Offer | None:
     """Offer to transpose one of two matrices whose product is refused. `n`: (rows, columns, rows, columns)."""
-    found = [name for name, equal in (("mat2", n[1] == n[3]), ("mat1", n[0] == n[2])) if equal]
-    return Offer("pass " + " or ".join(f"{name}.t()" for name in found), _where(n[1] != n[2])) if found else None
+    if n[1] == n[3]:
+        return Offer("pass mat2.t()", _where(n[1] != n[2]))
+    text = f"pass mat1.t(), if the product is the sum over the {n[0]} rows of mat1"
+    return Offer(text, _where(n[1] != n[2])) if n[0] == n[2] else None
 
 
 # ---- shared memory and targets --------------------------------------------------------------------------------------
@@ -231,10 +233,13 @@ def assumed_alignment(n: Numbers) -> Offer:
     return Offer(text, _are_copied(n[0]))
 
 
-def instruction_extent(n: Numbers) -> Offer:
-    """Offer the N rounded up to a multiple of 8, from 8 to 256. `n`: (N,)."""
-    extent = min(max(_up(n[0], 8), 8), 256)
-    return Offer(f"N = {extent}, or another multiple of 8 up to 256", _where(extent > 0 and extent % 8 == 0))
+def instruction_extent(n: Numbers) -> Offer | None:
+    """Offer the N rounded up to a multiple of the unit. `n`: (least, most, unit, N)."""
+    least, most, unit, asked = n[:4]
+    if not unit:
+        return None
+    extent = min(max(_up(asked, unit), least), most)
+    return Offer(f"N = {extent}, or another multiple of {unit} up to {most}", _where(extent > 0 and extent % unit == 0))
 
 
 def instruction_rows(n: Numbers) -> Offer:

@@ -4,18 +4,27 @@
     (32,(2,4)):(2,(1,64)) o 3
 
 The other functions change the offsets, so the layout alone would be a wrong answer. The reading evaluates the
-composition, or gives the reason why `parse` refuses it, and the forms that CuTe prints.
+composition, or gives the reason why `parse` refuses it, and the forms that CuTe prints. `lost_swizzles` finds printed
+tensors that lost the swizzle of their buffer.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
 
+from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, shortened, unless_refused
 from cute_py.explanation.compositions import spelled_composition
 from cute_py.explanation.readings import Reading
-from cute_py.notation.parse import parse
+from cute_py.layout.composed import ComposedLayout
+from cute_py.notation.parse import Parsed, parse
+from cute_py.tensor.pointers import Pointer
+from cute_py.tensor.tensor import Tensor
+
+Print: TypeAlias = tuple[int, int, Parsed, str]
+"""A printed object: its position in the text, the object and its label."""
 
 _FUNCTION: Final = re.compile(r"Sw<|(?<![A-Za-z])S<|\bSW_[0-9]|Swizzle<|\(unset\)")
 """Matches the beginning of a swizzle, or a pointer without an address."""
@@ -81,3 +90,27 @@ def operand_reading(line: str, begin: int, at: int) -> Reading:
         return Reading(head, *span, lines)
     missing = (f"not read: {shortened(text)}", "an operand after `o` is not a layout, a size or a tiler")
     return Reading("A composition of a layout", *span, missing=missing)
+
+
+def lost_swizzles(prints: Sequence[Print]) -> Iterator[Reading]:
+    """Find tensors at the same shared-memory address if some of them are swizzled and others are not."""
+    at: dict[int, list[tuple[bool, Print]]] = {}
+    for row in prints:
+        thing = row[2]
+        if isinstance(thing, Tensor) and isinstance(thing.engine, Pointer) and thing.engine.space == "smem":
+            swizzled = getattr(thing.engine, "swizzle", None) is not None or isinstance(thing.layout, ComposedLayout)
+            at.setdefault(thing.engine.address, []).append((swizzled, row))
+    for address, rows in at.items():
+        if address and len({swizzled for swizzled, _ in rows}) == 2:
+            plain = next(row for swizzled, row in rows if not swizzled)
+            whole = next(row for swizzled, row in rows if swizzled)
+            text = (
+                f"two tensors at shared address {address:#x}, one swizzled ({whole[2]}), one not ({plain[2]}): the "
+                "second lost the swizzle and reads the wrong elements"
+            )
+            change = (
+                f"make the second from the first: local_tile, a slice or composition of {whole[2]} keeps its swizzle"
+            )
+            yield Reading(
+                "One buffer, two layouts", plain[0], plain[0], (), (Diagnostic("lost swizzle", text=text),), (change,)
+            )
