@@ -419,8 +419,8 @@ def _overlapped(issued: float, wavefronts: float) -> float:
 def _issued(shape: TileShape, piece: int, unit: int, lookup: int, more: int, loose: float) -> float:
     """Return the number of cycles that it takes to issue the instructions of a tile.
 
-    lookup: instructions for each row. more: instructions for each unit of a destination vector. loose: `loose_ends`,
-    where threads write parts of words.
+    lookup: instructions for each row. more: instructions for each unit of a destination vector. loose: `loose_ends`;
+    there, threads write a part of a word.
     """
     element, per = shape.element, shape.vectors[1] // unit
     (held, across), (rows, along) = shape.whole

@@ -175,7 +175,7 @@ def is_underscore(x: object) -> bool:
     return x is None or isinstance(x, Underscore)
 
 
-def without_underscores(tree: Any) -> Any:
+def without_underscores(tree: Tiler) -> Tiler:
     """Return a tree with None for each `_`, at any depth.
 
     >>> from cute_py.layout import _

@@ -32,7 +32,8 @@ class Bars(OncePerInstruction):
     def __init__(self, code: Code) -> None:
         super().__init__(code)
         self._warps: dict[tuple[int, int], dict[int, int]] = {}
-        """(CTA, barrier) -> warp -> number of the instruction that it reached."""
+        """(CTA, barrier) -> warp -> number of the instruction that some of its threads reached without the others. (A
+        whole warp may arrive several times in one round, at several instructions.)"""
         self._counts: dict[tuple[int, int], tuple[int, int]] = {}
         """(CTA, barrier) -> (number of the instruction, count) of this round."""
         self._copies: dict[tuple[str, object], dict[int, None]] = {}
@@ -55,8 +56,9 @@ class Bars(OncePerInstruction):
         if site.name == "barrier" and "aligned" not in site.modifiers:
             return
         came = self._warps.setdefault(key, {})
-        for warp in f.warps.tolist():
-            other = came.setdefault(warp, site.number)
+        whole = np.isin(f.warps, _divided_warps(f), invert=True) if not f.whole() else np.ones(len(f.warps), np.bool_)
+        for warp, together in zip(f.warps.tolist(), whole.tolist(), strict=True):
+            other = came.get(warp, site.number) if together else came.setdefault(warp, site.number)
             if other != site.number:
                 verb = "executes" if f.n == 1 else "execute"
                 text = (
@@ -141,3 +143,9 @@ class Bars(OncePerInstruction):
         """Forget the completed round of a barrier."""
         self._warps.pop((cta, number), None)
         self._counts.pop((cta, number), None)
+
+
+def _divided_warps(f: Frame) -> Array:
+    """The warps of a frame that have other live threads too."""
+    warps, counts = np.unique(f.threads // LANES, return_counts=True)
+    return np.asarray(warps[counts != np.count_nonzero(f.m.live.reshape(-1, LANES)[warps], axis=1)])

@@ -24,7 +24,7 @@ from cute_py.ptx.rules.cta_barriers import (
     leave_barriers,
 )
 from cute_py.ptx.rules.reach import Reach, Threads
-from cute_py.ptx.values import Event
+from cute_py.ptx.values import Event, reinterpreted
 from cute_py.targets import WARP
 
 _RULE: Final = "barrier_count"
@@ -71,8 +71,8 @@ class _Counts:
         for one in ones:
             found, most = reach.threads(one)[0], reach.most(one)
             number, count = (*barrier_arguments(one), None, None)[:2]
-            numbers = reach.numbers(number)
-            counts: Sequence[int | None] | None = reach.numbers(count)
+            numbers = _in_register(reach.numbers(number))
+            counts: Sequence[int | None] | None = _in_register(reach.numbers(count))
             if not has_count(one):
                 counts = [len(reach.everyone) if reach.exact else None] * len(reach.everyone)
             if numbers is None or counts is None:
@@ -126,7 +126,7 @@ class _Counts:
             mine = [part for part in parts if part.count in (count, None)]
             waits = [part for part in mine if part.waits and part.count == count and part.one not in self._divided]
             most = frozenset[int]().union(*(part.most for part in mine))
-            if not waits or _whole_warps(most) >= count:
+            if not waits or _whole_warps(most) >= count or self._arrivals(mine) >= count:
                 continue
             others = [part for part in parts if part.count not in (count, None)]
             text = f"{waits[0].one.statement.opcode} waits for {count} threads at barrier {number}, but "
@@ -143,13 +143,17 @@ class _Counts:
 
     def _is_certain(self, count: int, mine: list[_Part], waits: list[_Part]) -> bool:
         """Whether a thread waits, and threads that arrive several times can't reach the count."""
-        arrivals = [part for part in mine if not part.waits]
-        waiting = frozenset[int]().union(*(part.most for part in mine if part.waits))
-        sum_ = _whole_warps(waiting) + sum(_whole_warps(part.most) for part in arrivals)
-        repeated = any(part.one.block in self._flow.reached(part.one.block) for part in arrivals)
+        repeated = any(part.one.block in self._flow.reached(part.one.block) for part in mine if not part.waits)
         shape = self._reach.exact or any(part.most == self._reach.everyone for part in mine)
         runs = shape and any(part.exact and (self._reach.exact or 0 in part.exact) for part in waits)
-        return runs and not repeated and sum_ < count
+        return runs and not repeated and self._arrivals(mine) < count
+
+    @staticmethod
+    def _arrivals(parts: list[_Part]) -> int:
+        """The largest number of arrivals in a round where each instruction without a wait is executed once: a thread
+        may arrive, and then wait in the same round."""
+        waiting = frozenset[int]().union(*(part.most for part in parts if part.waits))
+        return _whole_warps(waiting) + sum(_whole_warps(part.most) for part in parts if not part.waits)
 
     def _judged(self, number: int, parts: list[_Part], lines: list[Event]) -> Iterator[Diagnostic]:
         """Judge a barrier that enough threads can reach."""
@@ -200,3 +204,8 @@ class _Counts:
 def _whole_warps(threads: Threads) -> int:
     """The number of threads of all warps that have one of these threads; a barrier counts whole warps."""
     return len({thread // WARP for thread in threads}) * WARP
+
+
+def _in_register(numbers: Sequence[int] | None) -> list[int] | None:
+    """Return the numbers that registers of 32 bits hold; sums of other registers may exceed them."""
+    return None if numbers is None else [reinterpreted(number, 32, signed=True) for number in numbers]

@@ -89,7 +89,7 @@ class ClockKeeper(Observer):
         self._round: dict[tuple[int, int], Array] = {}
         """(CTA, barrier with a count) -> (warps of the cluster,): when each warp arrived in this round."""
         self._rounds: dict[tuple[int, int], Array] = {}
-        """The same times of the round before, until an arrival that nothing orders after them."""
+        """These times of the round before, until an arrival that nothing orders after them."""
         self._clusters: dict[int, Released] = {}
         self._relaxed: dict[int, Array] = {}
         """Cluster -> (warps,): time of each warp's last arrival at the cluster's barrier."""
