@@ -46,7 +46,12 @@ LOOK_WEIGHT: Final = PATIENCE // 32
 CLOCK_LEAP: Final = 1 << 22
 """Cycles that pass in one step when only waiting loops run; the number grows while they wait."""
 
-MAX_LEAPS: Final = 200_000
+MAX_LEAPS: Final = 1 << 15
+"""Maximum number of such steps while nothing else changes. Loops that only count their rounds are then a hang."""
+
+LEAP_SHARE: Final = 1 / 4
+"""Maximum share of the limit of instructions that such loops may execute while nothing else changes."""
+
 MAX_LOCAL: Final = 512 << 20
 """Maximum bytes of local memory of all threads, including the frames of their calls."""
 
@@ -193,7 +198,7 @@ class Machine:
         self.asynchronous = False
         """Whether the kernel has issued work that a schedule may complete later."""
         self.depth = np.zeros(self.count, np.int64)
-        self._leaps = 0
+        self._leaps, self._leap_start = 0, 0
         self._rows: dict[str, Array] = {}
 
     def _windows(self, rank: Array) -> list[SharedMemory]:
@@ -508,8 +513,10 @@ class Machine:
 
     def _time_passes(self, looking: list[Waiting]) -> bool:
         """Advance the clock and let polling loops run once more; return False if none of them has made progress."""
+        if not self._leaps:
+            self._leap_start = self.totals.steps
         self._leaps += 1
-        if self._leaps > MAX_LEAPS:
+        if self._leaps > MAX_LEAPS or self.totals.steps - self._leap_start > LEAP_SHARE * self.limit:
             return False
         moved = False
         for one in looking:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cute_py as cute
+from cute_py.machine import schedule
 from cute_py.ptx import check_program
 from tests.each import each_of
 
@@ -260,6 +261,26 @@ def test_a_wait_that_only_its_time_limit_ends_is_a_hang(schedule: str | int) -> 
     sound = run(program(mended), schedule=schedule)
     assert sound.ok, sound.explain()
     assert not [one for one in sound.diagnostics if one.rule == "hang"]
+
+
+@pytest.mark.parametrize("kind", ["test_wait", "try_wait"])
+@pytest.mark.parametrize(
+    "back", ["bra WAIT;", "add.u32 %r7, %r7, 1; setp.gt.u32 %p3, %r7, 20; @%p3 nanosleep.u32 64; bra WAIT;"]
+)
+def test_a_loop_that_polls_a_phase_waits_for_this_phase(kind: str, back: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop may count its rounds: then no round leaves the registers as they were."""
+    monkeypatch.setattr(schedule, "MAX_LEAPS", 100)
+    poll = f"mov.u32 %r7, 0;\nWAIT: mbarrier.{kind}.parity.shared.b64 %p2, [bar], 0;\n@%p2 bra READY2;\n{back}\nREADY2:"
+    text = program(
+        (INIT + LOAD + poll + STORE)
+        .replace("@%p1 bra WAIT;", "@%p1 bra POLL;")
+        .replace("mov.u32 %r7", "POLL: mov.u32 %r7")
+    )
+    assert run(text).ok
+    found = run(text.replace("[bar], 256;", "[bar], 272;", 1))
+    (hang,) = [one for one in found.diagnostics if one.rule == "hang"]
+    assert hang.facts["cause"] == "transaction bytes"
+    assert f"mbarrier.{kind}" in str(hang.facts["instruction"])
 
 
 def test_a_change_of_bytes_is_offered_after_it_was_tried() -> None:

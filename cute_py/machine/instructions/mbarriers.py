@@ -17,7 +17,7 @@ import numpy as np
 from cute_py.errors import CuteError
 from cute_py.machine.decode import Builder, Turn
 from cute_py.machine.faults import Refused
-from cute_py.machine.judgement.waits import PhaseWait
+from cute_py.machine.judgement.waits import FailedTests, PhaseWait
 from cute_py.machine.memory import locate
 from cute_py.machine.schedule import Waiting
 from cute_py.machine.sites import Site
@@ -269,6 +269,14 @@ def _report(f: Frame, site: Site, by_parity: bool, places: Array, phases: Array,
         observer.passed(passed, site, places[flags], phases[flags], by_parity)
 
 
+def _record_failed(f: Frame, site: Site, wait: PhaseWait) -> None:
+    """Record that the threads of a frame have tested these phases, which have not completed."""
+    tests = f.m.state.get("failed tests")
+    if tests is None:
+        tests = f.m.state["failed tests"] = FailedTests(f.m.count)
+    tests.record(f.threads, site.number, wait)
+
+
 def _build_wait(site: Site, action: str) -> Run | Turn:
     by_parity = site.flag("parity")
     _orders(site)
@@ -286,6 +294,9 @@ def _build_wait(site: Site, action: str) -> Run | Turn:
         flags = _over(f, site, by_parity, places, phases)
         put(f, flags)
         _report(f, site, by_parity, places, phases, flags)
+        if not flags.all():
+            failed = f if not flags.any() else f.subset(~flags)
+            _record_failed(failed, site, PhaseWait(places[~flags], phases[~flags], by_parity))
 
     def tries(f: Frame) -> Gone | None:
         places, phases = where(f)[1], broadcast(phase(f), f).astype(np.int64)
@@ -302,6 +313,7 @@ def _build_wait(site: Site, action: str) -> Run | Turn:
             gone.append((after, passed))
         put(rest, np.bool_(False))
         held = PhaseWait(places[~flags], phases[~flags], by_parity)
+        _record_failed(rest, site, PhaseWait(held.places, held.phases, by_parity))
 
         def ready(one: Waiting) -> tuple[Gone, Frame | None] | None:
             now = _over(one.frame, site, by_parity, held.places, held.phases)

@@ -10,7 +10,7 @@ Source: PTX ISA 9.0, mbarrier, bar, barrier.cluster, setmaxnreg.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +22,15 @@ from cute_py.machine.faults import finding, place_text
 from cute_py.machine.judgement.arrivals import ArrivalPlaces, ArrivalWalk, Jumps
 from cute_py.machine.judgement.ledger import NEVER, Ledger, Life, Line
 from cute_py.machine.judgement.observer import Observer
-from cute_py.machine.judgement.waits import BarWait, ClusterWait, LanesWait, LoopWait, PhaseWait, RegistersWait
+from cute_py.machine.judgement.waits import (
+    BarWait,
+    ClusterWait,
+    FailedTests,
+    LanesWait,
+    LoopWait,
+    PhaseWait,
+    RegistersWait,
+)
 from cute_py.machine.threads import LANES, Array, Host
 
 if TYPE_CHECKING:
@@ -65,12 +73,12 @@ class Stuck:
 class Whereabouts:
     """The position of each thread: the wait that blocks it, or its exit."""
 
-    def __init__(self, m: Host) -> None:
+    def __init__(self, m: Host, waiting: Sequence[Any]) -> None:
         self.m = m
         self.at = np.full(m.count, -1, np.int64)
         self.at_phase = np.zeros(m.count, np.bool_)
         """(threads,): whether a thread waits for a phase of an mbarrier."""
-        for one in m.waiting:
+        for one in waiting:
             self.at[one.frame.threads] = one.at
             self.at_phase[one.frame.threads] = isinstance(one.on, PhaseWait)
         self._steps = 0
@@ -178,9 +186,10 @@ def hang_findings(m: Host) -> list[Diagnostic]:
 
 def _causes(m: Host) -> tuple[int, list[Diagnostic]]:
     """Return the rank of the causes of a hang, and the causes as findings."""
-    where = Whereabouts(m)
+    waiting = [_tested(m, one) for one in m.waiting]
+    where = Whereabouts(m, waiting)
     stuck: list[Stuck] = []
-    for one in m.waiting:
+    for one in waiting:
         stuck += _stuck(m, one, where)
     best = min(one.rank for one in stuck)
     mutual = best == CONSEQUENCE
@@ -218,6 +227,17 @@ def _merged(stuck: list[Stuck]) -> list[tuple[Stuck, int]]:
         counts[key] = counts.get(key, 0) + 1
         first.setdefault(key, one)
     return [(one, counts[key] - 1) for key, one in first.items()]
+
+
+def _tested(m: Host, one: Any) -> Any:
+    """Return a loop that polls phases of mbarriers as a wait for these phases; any other wait unchanged."""
+    tests: FailedTests | None = m.state.get("failed tests")
+    found = tests.within(one.frame.threads, one.on) if tests is not None and isinstance(one.on, LoopWait) else None
+    if found is None:
+        return one
+    at, on = found
+    exist = all(p % m.shared_stride in m.windows[p // m.shared_stride].barriers for p in np.unique(on.places).tolist())
+    return replace(one, at=at, on=on) if exist else one
 
 
 def _stuck(m: Host, one: Any, where: Whereabouts) -> Iterator[Stuck]:
