@@ -258,13 +258,17 @@ def read_printed(text: str) -> list[Reading]:
     return [*found, *lost_swizzles(prints)]
 
 
+_POINTER_TYPE: Final = re.compile(r"(?:ptr|mem_)\[[0-9]{1,3}b\]\Z")
+"""Matches the type of a pointer, before its address."""
+
+
 def _printed_line(line: str, begin: int, read: int) -> Print | Reading | None:
     """The longest suffix of a line that `parse` reads as a layout or a tensor, or else a part that is one; `read`: the
     characters of the line that were read already. A reading if that would lose a swizzle."""
     if not _COLON.search(line, read) and not re.match(r"^\s*\(.*\)\s*$", line[read:]):
         return None
     for start in _starts(line):
-        if start < read:
+        if start < read or _POINTER_TYPE.search(line, max(0, start - 9), start):
             continue
         body = line[start:].strip().rstrip(":;,.").strip().strip("\"'`")
         for piece in (

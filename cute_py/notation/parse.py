@@ -230,10 +230,12 @@ _POINTER = re.compile(
     r"\((?P<address>[^()]*|\(nil\)[^()]*)\)"
 )
 """A pointer; CUTLASS 3.0 to 3.2 print smem_ptr_16b(0x400), and smem_ptr_S<3,4,3>_16b(0x400) if it has a swizzle."""
-_ADDRESS = re.compile(r"(?:(?P<nil>\(nil\)|(?:[GST]MEM_)?ADDR\w*)|(?:0x)?(?P<byte>[0-9a-fA-F]+))(?:\.(?P<bit>[0-9]))?")
-_TMEM = re.compile(r"tmem_\[([0-9]+)b\]\((?:0x([0-9a-fA-F]+)\.([0-9a-fA-F]+)|(?:TMEM_)?ADDR\w*)\)")
-NAMED_ADDRESS = re.compile(r"\[[0-9]+b\]\(((?:[GST]MEM_)?ADDR\w*)\)")
-"""A pointer whose address is a name, as in the comments of CUTLASS's examples. Its address becomes 0."""
+_NAME = r"(?:[GST]MEM_)?ADDR\w*(?: ?\+ ?\w{1,60}){0,4}"
+_ADDRESS = re.compile(rf"(?:(?P<nil>\(nil\)|{_NAME})|(?:0x)?(?P<byte>[0-9a-fA-F]+))(?:\.(?P<bit>[0-9]))?")
+_TMEM = re.compile(rf"tmem_\[([0-9]+)b\]\((?:0x([0-9a-fA-F]+)\.([0-9a-fA-F]+)|{_NAME})\)")
+NAMED_ADDRESS = re.compile(rf"\[[0-9]+b\]\(({_NAME})\)")
+"""A pointer whose address is a name, or its sum with offsets, as in the comments of CUTLASS's examples. Its address
+becomes 0."""
 _FLAG_OFFSET = re.compile(r"\+([0-9]+)")
 _COUNTING = re.compile(r"counting_iter\((-?[0-9]+)(\.[0-9]+)?\)")
 _E = re.compile(r"E<\s*((?:[0-9]+\s*(?:,\s*[0-9]+\s*)*)?)>(?:\{\})?")

@@ -241,7 +241,7 @@ def _applied(tensor: _Tensor | None, name: str, text: str, sizes: _Sizes) -> _Te
         used += read[1]
     numbers = lists[0]
     reshapes = name in _RESHAPES
-    if (used and not reshapes) or (name == "view" and _is_type(text)):
+    if (used and (not reshapes or name == "flatten")) or (name == "view" and _is_type(text)):
         return None
     if tensor is None:
         if name not in ("view", "reshape") or not numbers or min(numbers) < 1:

@@ -24,9 +24,12 @@ def _said(text: str) -> str:
         (lambda: np.zeros(24).reshape(6, 2), "the tensor has 2 times as many elements"),
         (lambda: np.zeros(24).reshape(6, 8), "4 in place of 8 at mode 1"),
         (lambda: np.zeros(24).reshape(5, -1), "24 = 4 x 5 + 4"),
+        (lambda: np.zeros(24).reshape(5, -1), "  5 does not divide the number of elements, 24"),
         (lambda: np.zeros(24).reshape(25), "  25 elements, but the tensor has 24"),
         (lambda: np.zeros((3, 4)) + np.zeros(3), "at mode -1 the sizes are 4 and 3"),
         (lambda: np.zeros((3, 4)) + np.zeros(3), "reshape it to (3, 1)"),
+        (lambda: np.zeros((2, 3, 4, 5)) + np.zeros((3, 5)), "if (3, 5) belongs to modes 1 and 3 of (2, 3, 4, 5)"),
+        (lambda: np.where(np.zeros((2, 3)), np.zeros(3), np.zeros(4)), "at mode -1 the sizes are 3 and 4"),
         (lambda: np.zeros((3, 4, 4)) + np.zeros((3, 5)), "at mode -1 the sizes are 4 and 5, at mode -2 the sizes"),
         (lambda: np.zeros((8, 10)).dot(np.zeros((8, 8))), "mode 1 of the first array has 10 elements, and mode 0"),
         (lambda: np.zeros((8, 10)) @ np.zeros((8, 8)), "the first matrix has 10 columns, and the second has 8 rows"),
@@ -42,6 +45,33 @@ def test_no_reshape_is_offered_that_does_not_broadcast() -> None:
     with pytest.raises(ValueError, match="broadcast") as raised:
         np.zeros((3, 4, 4)) + np.zeros((3, 5))
     assert "A change that works" not in _said(str(raised.value))
+
+
+def test_a_reshape_of_one_of_three_shapes_is_not_offered() -> None:
+    with pytest.raises(ValueError, match="broadcast") as raised:
+        np.where(np.zeros((3, 2)), np.zeros(3), np.zeros(4))
+    assert "A change that works" not in _said(str(raised.value))
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "not_said"),
+    [
+        (
+            "The expanded size of the tensor (5) must match the existing size (3) at non-singleton dimension 1.  "
+            "Target sizes: [-1, 5].  Tensor sizes: [4, 3]",
+            "mode -1 has 3 in place of 5",
+            "in place of -1",
+        ),
+        (
+            "copying a param with shape torch.Size([64, 8]) from checkpoint, the shape in current model is "
+            "torch.Size([64, 0])",
+            "but 64 x 0 in the model",
+            "0 times",
+        ),
+    ],
+)
+def test_sizes_without_a_meaning_are_not_compared(text: str, said: str, not_said: str) -> None:
+    assert said in _said(text) and not_said not in _said(text)
 
 
 def test_the_padding_of_scales_is_named_only_if_it_gives_the_number() -> None:
@@ -85,6 +115,7 @@ def test_the_padding_of_scales_is_named_only_if_it_gives_the_number() -> None:
         ),
         ("Shape mismatch, can't divide axis of length 100 in chunks of 8", "100 = 12 x 8 + 4"),
         ("IndexError: Dimension out of range (expected to be in range of [-2, 1], but got 2)", "it has no mode 2"),
+        ("Dimension out of range (expected to be in range of [-3, 2], but got 5)", "if unsqueeze or stack adds one"),
         (
             "RuntimeError: setStorage: sizes [4, 4], strides [8, 1], storage offset 0, and itemsize 4 requiring a "
             "storage size of 112 are out of bounds for storage of size 64",
@@ -155,12 +186,22 @@ def test_numbers_that_fit_are_no_error(text: str) -> None:
         ),
         ("tCtAcc:\ttmem_[32b](TMEM_ADDR) o ((_128,_256),_1,_1):((_65536,_1),_0,_0)", "128 lanes, 256 columns"),
         ("tmem_[32b](TMEM_ADDR) o ((_128,_256),_1,_1):((_65536,_1),_0,_0)", "128 lanes, 256 columns"),
+        (
+            "tCgA:\tgmem_ptr[16b](GMEM_ADDR_A + offset_for_mma_tile + offset_for_mma) o "
+            "((_128,_16),_1,_4,4):((256,_1),_0,_16,_64)",
+            "the name GMEM_ADDR_A + offset_for_mma_tile + offset_for_mma instead",
+        ),
     ],
 )
 def test_a_name_may_stand_for_an_address(text: str, said: str) -> None:
     shown = cute.explain(text)
     assert said in shown and "instead of an address; 0 stands for it" in shown
     assert "no memory stores" not in shown and "major" not in shown
+
+
+def test_a_pointer_is_no_coordinate() -> None:
+    said = cute.explain("gA: gmem_ptr[16b](p) o (_128,_64):(256,_1)")
+    assert "no memory stores" not in said and "8192 elements, 128 x 64, cosize 32576" in said
 
 
 def test_two_named_addresses_are_not_one_buffer() -> None:
@@ -228,6 +269,7 @@ def test_an_assertion_with_notes_does_not_ask_for_notes() -> None:
 @pytest.mark.parametrize("condition", ["value < upper_bound", "value >= lower_bound"])
 def test_a_value_that_does_not_fit_into_4_bits(condition: str) -> None:
     text = f"a.out: cutlass/integer_subbyte.h:96: f(int) [with int Bits = 4]: Assertion `{condition}' failed."
+    assert "In integer_subbyte.h, the value" in " ".join(cute.explain(text).split())
     assert "int4b_t holds -8 to 7" in " ".join(cute.explain(text).split())
 
 

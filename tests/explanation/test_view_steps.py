@@ -107,6 +107,7 @@ def test_a_reading_has_its_place_in_the_text(text: str) -> None:
         "x.view(2, 3).movedim((0, 0), (0, 1))",
         "x.view(2, 3, 4).flatten(2, 0).T",
         "x.view(2, 3, 4).flatten(3).T",
+        "x.view(a, 2, 2, 2, 2, 2).flatten(a).T",  # the example of a size is no mode
         "x.view(8, 16).unflatten(1, (3, 5)).T",
         "rearrange(x, 'b ... d -> b d')",
         "rearrange(x, 'a b -> b c')",

@@ -27,6 +27,15 @@ bar.sync 2, 256;
 bar.arrive 1, 256;
 DONE:"""
 IN_TURNS = "@%p1 bar.sync 1, 128;\nbar.sync 0;\n@!%p1 bar.sync 1, 128;"
+FIRST_TURN = """
+@!%p1 bra NEXT;
+bar.arrive 1, 256;
+NEXT: bar.sync %r3, 256;
+sub.u32 %r4, 3, %r3;
+bar.arrive %r4, 256;
+"""
+"""Two groups take turns. The first one gives itself the first turn, as in FlashAttention-3: its warps arrive and then
+wait in one round."""
 SCHEDULES = ("both", 1, 2, 3)
 
 
@@ -35,7 +44,9 @@ def rules(body: str, schedule: str | int) -> list[str]:
     return [one.rule for one in run.diagnostics]
 
 
-@each_of("body", ["bar.sync %r3, 128;\nbar.sync %r3, 128;", EXCHANGE, IN_TURNS, "bar.sync 0;\nbar.sync 1, 256;"])
+@each_of(
+    "body", ["bar.sync %r3, 128;\nbar.sync %r3, 128;", EXCHANGE, IN_TURNS, FIRST_TURN, "bar.sync 0;\nbar.sync 1, 256;"]
+)
 def test_rounds_that_are_in_order(body: str) -> None:
     assert [rules(body, schedule) for schedule in SCHEDULES] == [[]] * 4
 
@@ -47,6 +58,10 @@ def test_rounds_that_are_in_order(body: str) -> None:
         ("bar.sync %r3, 64;", "round not ordered"),
         (EXCHANGE.replace("256", "192"), "round not ordered"),
         (EXCHANGE.replace("256", "192"), "hang"),
+        (
+            "and.b32 %r4, %r1, 16; setp.eq.u32 %p2, %r4, 0; @%p2 bar.arrive 1, 512; @!%p2 bar.sync 1, 512;",
+            "divergent aligned instruction",
+        ),
         ("bar.sync 1, 192;", "hang"),  # 256 arrivals: one round, and two warps that wait
         (EXCHANGE.replace("bar.sync 2, 256;", ""), "round not ordered"),
     ],

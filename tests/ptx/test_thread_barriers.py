@@ -182,6 +182,7 @@ def test_a_count_that_fits(body: tuple[str, ...], count: int) -> None:
         (loop(*halves("bar.sync 1, 256;", "bar.arrive 1, 256;")), BLOCK, "a condition that is known only at run time"),
         (branch("lt.u32 %p1, %r1, %r3", "bar.sync 1, 128;"), BLOCK, "a condition that is known only at run time"),
         (("mov.u32 %r9, %tid.y;", *branch("gt.u32 %p1, %r1, 31", "bar.sync 1, 256;")), ".maxntid 256", COUNT),
+        (branch("ge.u32 %p1, %r1, 32", "bar.sync 1, 128;"), ".maxntid 32, 4, 1", COUNT),
         (("bar.sync 1, 0;",), BLOCK, "does not define a count of 0"),
     ],
 )
@@ -189,6 +190,25 @@ def test_counts_that_are_not_judged(body: tuple[str, ...], directives: str, reas
     report = check_program(kernel(*body, directives=directives))
     assert not report.found
     assert any("thread barrier" in line and reason in line for line in report.scope.not_judged)
+
+
+ARRIVES_AND_WAITS = ("bar.arrive 5, 160;", *branch("lt.u32 %p1, %r1, 96", "bar.sync 5, 160;"))
+"""All threads of 128 arrive, and the last warp then waits for them, as in the epilogue of FlashAttention-3."""
+
+
+@each_of("directives", [".reqntid 128", ".maxntid 128"])
+def test_a_warp_may_arrive_and_then_wait(directives: str) -> None:
+    assert not found(kernel(*ARRIVES_AND_WAITS, directives=directives))
+    more = tuple(line.replace("160", "192") for line in ARRIVES_AND_WAITS)
+    (one,) = check_program(kernel(*more, directives=directives)).found
+    assert one.rule == "barrier_count"
+
+
+@each_of(("first", "rules"), [("2", []), ("18", ["error barrier_count"])])
+def test_a_number_wraps_like_its_register(first: str, rules: list[str]) -> None:
+    """The number of a warp is 1 + 1 or 2 - 1, where -1 is a constant of selp; or outside of 0 to 15."""
+    number = f"setp.eq.u32 %p1, %r6, 0;\nadd.u32 %r7, %r6, 1;\nselp.b32 %r8, {int(first) - 1}, -1, %p1;"
+    assert found(kernel(number, "add.s32 %r9, %r8, %r7;\nbar.sync %r9, 32;", directives=".reqntid 64")) == rules
 
 
 def test_a_barrier_of_a_function() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
+from itertools import combinations, zip_longest
 from typing import Final
 
 from cute_py.diagnostics import Diagnostic
@@ -25,7 +25,7 @@ _RESHAPE: Final = re.compile(
     rf"shape '{_SIZES}' is invalid for input of size (?P<torch>[0-9]{{1,18}})"
     rf"|cannot reshape array of size (?P<numpy>[0-9]{{1,18}}) into shape {_SIZES}"
 )
-_BROADCAST: Final = re.compile(rf"could not be broadcast together with shapes {_SIZES} {_SIZES}")
+_BROADCAST: Final = re.compile(rf"could not be broadcast together with shapes {_SIZES} {_SIZES}(?: {_SIZES})?")
 _EXPAND: Final = re.compile(
     r"The expanded size of the tensor \([0-9]{1,12}\) must match the existing size \([0-9]{1,12}\) at non-singleton "
     rf"dimension [0-9]{{1,2}}\.\s{{1,4}}Target sizes: {_SIZES}\.\s{{1,4}}Tensor sizes: {_SIZES}"
@@ -86,7 +86,9 @@ def _reshape(match: re.Match[str]) -> Reading | None:
     if sizes.count(-1) > 1 or min(sizes) < -1 or known <= 0 or count <= 0:
         return None
     if -1 in sizes:
-        said = f"{_written([n for n in sizes if n != -1])} = {known}, which does not divide the {count} elements"
+        others = [n for n in sizes if n != -1]
+        product = f"{_written(others)} = " if len(others) > 1 else ""
+        said = f"{product}{known} does not divide the number of elements, {count}"
         low = count // known
         return _reading(match, program, "reshape", said, [f"{count} = {low} x {known} + {count - low * known}"])
     product = f"{_written(sizes)} = " if len(sizes) > 1 else ""
@@ -119,8 +121,9 @@ def _unequal(first: Sizes, second: Sizes) -> list[int]:
 
 
 def _broadcast(match: re.Match[str]) -> Reading | None:
-    """Shapes that do not broadcast."""
-    first, second = _sizes(match[1]), _sizes(match[2])
+    """Shapes that do not broadcast: the first two of them that differ."""
+    shapes = [_sizes(text) for text in match.groups() if text is not None]
+    first, second = next((pair for pair in combinations(shapes, 2) if _unequal(*pair)), shapes[:2])
     modes = _unequal(first, second)
     if not modes:
         return None
@@ -129,16 +132,18 @@ def _broadcast(match: re.Match[str]) -> Reading | None:
     longer, shorter = (first, second) if len(first) >= len(second) else (second, first)
     places = [i for i in range(len(shorter) + 1) if not _unequal(longer, (*shorter[:i], 1, *shorter[i:]))]
     change = ""
-    if len(places) == 1 and len(shorter) < len(longer):
+    if len(places) == 1 and len(shorter) < len(longer) and len(shapes) == 2:
         made = (*shorter[: places[0]], 1, *shorter[places[0] :])
-        change = f"if the modes of {shorter} belong to the first modes of {longer}: reshape it to {made}"
+        same = [len(longer) - len(made) + i for i in range(len(made)) if i != places[0]]
+        named = f"{'mode' if len(same) == 1 else 'modes'} {' and '.join(map(str, same))}"
+        change = f"if {shorter} belongs to {named} of {longer}: reshape it to {made}"
     return _reading(match, "NumPy", "broadcast", said, (), change)
 
 
 def _expand(match: re.Match[str]) -> Reading | None:
-    """A tensor that does not expand to a shape."""
+    """A tensor that does not expand to a shape. A target of -1 keeps the size."""
     target, sizes = _sizes(match[1]), _sizes(match[2])
-    modes = [-i for i, n in enumerate(reversed(sizes), 1) if i > len(target) or (n != 1 and n != target[-i])]
+    modes = [-i for i, n in enumerate(reversed(sizes), 1) if i > len(target) or (n != 1 and target[-i] not in (n, -1))]
     if not modes:
         return None
     at = ", ".join(f"mode {i} has {sizes[i]} in place of {target[i]}" for i in modes if -i <= len(target))
@@ -171,7 +176,7 @@ def _checkpoint(match: re.Match[str]) -> Reading | None:
     modes = (
         [i for i, (n, m) in enumerate(zip(held, wanted, strict=False)) if n != m] if len(held) == len(wanted) else []
     )
-    if len(modes) == 1 and held[modes[0]] > 0 and wanted[modes[0]] % held[modes[0]] == 0:
+    if len(modes) == 1 and 0 < held[modes[0]] < wanted[modes[0]] and wanted[modes[0]] % held[modes[0]] == 0:
         fewer = wanted[modes[0]] // held[modes[0]]
         lines.append(f"the checkpoint has {fewer} times fewer elements at mode {modes[0]}")
         if fewer in _PACKED:

@@ -125,9 +125,9 @@ class _Counts:
         for count in sorted({part.count for part in parts if part.count}):
             mine = [part for part in parts if part.count in (count, None)]
             waits = [part for part in mine if part.waits and part.count == count and part.one not in self._divided]
-            most = frozenset[int]().union(*(part.most for part in mine))
-            if not waits or _whole_warps(most) >= count or self._arrivals(mine) >= count:
+            if not waits or self._arrivals(mine) >= count:
                 continue
+            most = frozenset[int]().union(*(part.most for part in mine))
             others = [part for part in parts if part.count not in (count, None)]
             text = f"{waits[0].one.statement.opcode} waits for {count} threads at barrier {number}, but "
             everyone = len(self._reach.everyone)

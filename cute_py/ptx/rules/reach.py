@@ -25,7 +25,8 @@ class Reach:
     Attributes:
         everyone: the threads that a CTA may have. exact: whether each CTA has all of them.
 
-    If a kernel does not declare its block and does not read %tid.y or %tid.z, its threads are taken as one row.
+    If a kernel declares no exact block, only a maximum of one row or none, and does not read %tid.y or %tid.z, its
+    threads are taken as one row.
     """
 
     def __init__(self, flow: Flow) -> None:
@@ -45,7 +46,7 @@ class Reach:
             }
             sizes = {"%ntid.x": x, "%ntid.y": y, "%ntid.z": z}
             self._specials |= {name: [size] * len(threads) for name, size in sizes.items()}
-        elif _has_rows(flow):
+        elif _has_rows(flow) or (most and math.prod(most[1:]) > 1):
             del self._specials["%tid.x"]
         self._held: dict[Value, Threads | None] = {}
         self._paths: dict[tuple[int, int], frozenset[int]] = {}
