@@ -24,6 +24,7 @@ from cute_py.machine.judgement.ledger import NEVER, Ledger, Life, Line
 from cute_py.machine.judgement.observer import Observer
 from cute_py.machine.judgement.waits import (
     BarWait,
+    Blocked,
     ClusterWait,
     FailedTests,
     LanesWait,
@@ -73,7 +74,7 @@ class Stuck:
 class Whereabouts:
     """The position of each thread: the wait that blocks it, or its exit."""
 
-    def __init__(self, m: Host, waiting: Sequence[Any]) -> None:
+    def __init__(self, m: Host, waiting: Sequence[Blocked]) -> None:
         self.m = m
         self.at = np.full(m.count, -1, np.int64)
         self.at_phase = np.zeros(m.count, np.bool_)
@@ -104,7 +105,7 @@ class Whereabouts:
         more = len(groups) - len(said)
         return "; ".join([*said, f"{more} more places"] if more > 0 else said)
 
-    def walks(self, one: Any, cluster: int) -> list[ArrivalPlaces]:
+    def walks(self, one: Blocked, cluster: int) -> list[ArrivalPlaces]:
         """The `ArrivalWalk.places` after a wait, for one thread of each CTA of a cluster.
 
         After `MAX_STEPS` steps of all walks, CTAs that wait at one instruction share a walk.
@@ -186,11 +187,11 @@ def hang_findings(m: Host) -> list[Diagnostic]:
 
 def _causes(m: Host) -> tuple[int, list[Diagnostic]]:
     """Return the rank of the causes of a hang, and the causes as findings."""
-    waiting = [_tested(m, one) for one in m.waiting]
+    waiting = [_tested(m, Blocked(one.frame, one.at, one.on, one.what)) for one in m.waiting]
     where = Whereabouts(m, waiting)
     stuck: list[Stuck] = []
-    for one in waiting:
-        stuck += _stuck(m, one, where)
+    for held in waiting:
+        stuck += _stuck(m, held, where)
     best = min(one.rank for one in stuck)
     mutual = best == CONSEQUENCE
     if mutual and len({one.at for one in stuck if one.fresh}) > 1:
@@ -229,7 +230,7 @@ def _merged(stuck: list[Stuck]) -> list[tuple[Stuck, int]]:
     return [(one, counts[key] - 1) for key, one in first.items()]
 
 
-def _tested(m: Host, one: Any) -> Any:
+def _tested(m: Host, one: Blocked) -> Blocked:
     """Return a loop that polls phases of mbarriers as a wait for these phases; any other wait unchanged."""
     tests: FailedTests | None = m.state.get("failed tests")
     found = tests.within(one.frame.threads, one.on) if tests is not None and isinstance(one.on, LoopWait) else None
@@ -237,10 +238,10 @@ def _tested(m: Host, one: Any) -> Any:
         return one
     at, on = found
     exist = all(p % m.shared_stride in m.windows[p // m.shared_stride].barriers for p in np.unique(on.places).tolist())
-    return replace(one, at=at, on=on) if exist else one
+    return Blocked(one.frame, at, on, one.what) if exist else one
 
 
-def _stuck(m: Host, one: Any, where: Whereabouts) -> Iterator[Stuck]:
+def _stuck(m: Host, one: Blocked, where: Whereabouts) -> Iterator[Stuck]:
     on = one.on
     if isinstance(on, PhaseWait):
         for place in np.unique(on.places).tolist():
@@ -270,7 +271,7 @@ def _waiting(m: Host, threads: Array) -> str:
 _MBARRIER: Final = "mbarrier.test_wait, mbarrier.try_wait"
 
 
-def _phase(m: Host, one: Any, on: PhaseWait, place: int, threads: Array, phase: int, where: Whereabouts) -> Stuck:
+def _phase(m: Host, one: Blocked, on: PhaseWait, place: int, threads: Array, phase: int, where: Whereabouts) -> Stuck:
     """Describe a wait for a phase of an mbarrier."""
     cta, offset = divmod(place, m.shared_stride)
     barrier = m.windows[cta].barriers[offset]
@@ -500,7 +501,7 @@ def _coming(m: Host, life: Life, where: Whereabouts) -> tuple[list[Coming], list
 # ---- barriers of a CTA and of a cluster ------------------------------------------------------------------------------
 
 
-def _bar(m: Host, one: Any, on: BarWait, where: Whereabouts) -> Stuck:
+def _bar(m: Host, one: Blocked, on: BarWait, where: Whereabouts) -> Stuck:
     start = on.cta * m.cta_threads
     bar = m.state["bars"][on.cta, on.number]
     live = np.flatnonzero(m.live[start : start + m.cta_threads]) + start
@@ -543,7 +544,7 @@ def _bar(m: Host, one: Any, on: BarWait, where: Whereabouts) -> Stuck:
     return made
 
 
-def _cluster(m: Host, one: Any, where: Whereabouts) -> Stuck:
+def _cluster(m: Host, one: Blocked, where: Whereabouts) -> Stuck:
     rounds, arrived, own = m.state["clusters"]
     cluster = int(one.frame.ctas[0]) // m.cluster_size
     size = m.cluster_size * m.cta_threads
@@ -563,7 +564,7 @@ def _cluster(m: Host, one: Any, where: Whereabouts) -> Stuck:
 # ---- lanes, registers ------------------------------------------------------------------------------------------------
 
 
-def _lanes(m: Host, one: Any, on: LanesWait, where: Whereabouts) -> Stuck:
+def _lanes(m: Host, one: Blocked, on: LanesWait, where: Whereabouts) -> Stuck:
     f = one.frame
     opcode = m.code.instructions[one.at].opcode
     size = LANES * on.warps
@@ -581,6 +582,6 @@ def _lanes(m: Host, one: Any, on: LanesWait, where: Whereabouts) -> Stuck:
     return Stuck(one.at, f.threads, text, cause, rank, opcode, opcode.split(".")[0], facts, missed)
 
 
-def _registers(m: Host, one: Any, on: RegistersWait, where: Whereabouts) -> Stuck:
+def _registers(m: Host, one: Blocked, on: RegistersWait, where: Whereabouts) -> Stuck:
     text = f"{_waiting(m, one.frame.threads)}: {one.what()}"
     return Stuck(one.at, one.frame.threads, text, "register pool", ROOT, on.count, "setmaxnreg")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from cute_py.machine.threads import Array
+from cute_py.machine.threads import Array, Frame
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,3 +84,13 @@ class FailedTests:
 
 
 WaitsOn: TypeAlias = PhaseWait | BarWait | ClusterWait | LanesWait | RegistersWait | LoopWait
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """Threads that wait: the index of their instruction, the condition, and a function that returns its text."""
+
+    frame: Frame
+    at: int
+    on: WaitsOn | None
+    what: Callable[[], str]
