@@ -370,7 +370,7 @@ def _tiled_mma(mma: TiledMma) -> str:
         *_rows(
             {
                 "ThrLayoutVMNK": mma.thr_layout_vmnk,
-                "PermutationMNK": "(" + ",".join("_" if p is None else text(p) for p in mma.permutation_mnk) + ")",
+                "PermutationMNK": text(mma.permutation_mnk),
                 "instructions": f"{_instructions(mma)} for the tile; each thread executes {_instructions(mma, True)} "
                 "of them",
             }

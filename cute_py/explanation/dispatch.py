@@ -59,7 +59,7 @@ from cute_py.layout.layout import Layout
 from cute_py.layout.steps import explained, steps
 from cute_py.layout.swizzle import Swizzle
 from cute_py.notation.log_lines import as_printed, unwrapped, without_prompts
-from cute_py.notation.parse import NAMED_ADDRESS, check_length, parse
+from cute_py.notation.parse import address_notes, check_length, parse
 from cute_py.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -358,9 +358,7 @@ def _text_explained(text: str) -> str:
         try:
             thing = parse(text.strip())
             modes = modes_text(thing)
-            more = "\n".join(_in_short(thing, "S<" in text))
-            if address := NAMED_ADDRESS.search(text):
-                more += f"\n  the text has the name {address[1]} instead of an address; 0 stands for it"
+            more = "\n".join(["\n".join(_in_short(thing, "S<" in text)), *address_notes(text)])
             untyped = _WIDTH_ALONE.search(text) is not None
             whole = stored(thing, typed=False) if isinstance(thing, Tensor) and untyped else str(explain(thing))
             return whole + (f"\n\nIn short\n{more}" if more else "")

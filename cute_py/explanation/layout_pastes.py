@@ -38,7 +38,7 @@ from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
 from cute_py.notation.argument_lists import matching_bracket, split_operands
-from cute_py.notation.parse import NAMED_ADDRESS, Parsed, parse
+from cute_py.notation.parse import Parsed, address_notes, parse
 from cute_py.tensor.pointers import Pointer, TmemPointer
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.descriptor.limits import bounds
@@ -355,8 +355,7 @@ def _reading(text: str, begin: int, end: int, after: int, thing: Parsed, label: 
     kind = next((name for made, name in kinds.items() if isinstance(thing, made)), "A value")
     named = f" ({label})" if label and len(label) < 60 else ""
     lines = facts_of(thing)
-    if address := NAMED_ADDRESS.search(text, begin, end):
-        lines.append(f"  the text has the name {address[1]} instead of an address; 0 stands for it")
+    lines += address_notes(text[begin:end])
     if "DescriptorIterator" in label:
         lines.insert(
             0, "  descriptors of shared memory, one for each tile of the operation; strides in units of 16 bytes"

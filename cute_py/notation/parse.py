@@ -233,7 +233,7 @@ _POINTER = re.compile(
 _NAME = r"(?:[GST]MEM_)?ADDR\w*(?: ?\+ ?\w{1,60}){0,4}"
 _ADDRESS = re.compile(rf"(?:(?P<nil>\(nil\)|{_NAME})|(?:0x)?(?P<byte>[0-9a-fA-F]+))(?:\.(?P<bit>[0-9]))?")
 _TMEM = re.compile(rf"tmem_\[([0-9]+)b\]\((?:0x([0-9a-fA-F]+)\.([0-9a-fA-F]+)|{_NAME})\)")
-NAMED_ADDRESS = re.compile(rf"\[[0-9]+b\]\(({_NAME})\)")
+_NAMED_ADDRESS = re.compile(rf"\[[0-9]+b\]\(({_NAME})\)")
 """A pointer whose address is a name, or its sum with offsets, as in the comments of CUTLASS's examples. Its address
 becomes 0."""
 _FLAG_OFFSET = re.compile(r"\+([0-9]+)")
@@ -328,6 +328,16 @@ def parse(text: str, *, dtype: DTypeLike | None = None, symbols: Symbols | None 
 
 
 _SURPLUS: Final = "this ')' closes no '('"
+
+
+def address_notes(text: str) -> list[str]:
+    """Return a note about the name in place of an address, if the text of a tensor has one.
+
+    >>> address_notes("gmem_ptr[16b](GMEM_ADDR_A) o (4,8):(8,1)")
+    ['  the text has the name GMEM_ADDR_A instead of an address; 0 stands for it']
+    """
+    found = _NAMED_ADDRESS.search(text)
+    return [f"  the text has the name {found[1]} instead of an address; 0 stands for it"] if found else []
 
 
 class _Reader:

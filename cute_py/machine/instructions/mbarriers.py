@@ -263,18 +263,16 @@ def _over(f: Frame, site: Site, by_parity: bool, places: Array, phases: Array) -
 
 
 def _report(f: Frame, site: Site, by_parity: bool, places: Array, phases: Array, flags: Array) -> None:
+    """Report the threads whose phase has completed, and record the tests of the others."""
     observer = f.m.observer
     if observer.active and flags.any():
         passed = f if flags.all() else f.subset(flags)
         observer.passed(passed, site, places[flags], phases[flags], by_parity)
-
-
-def _record_failed(f: Frame, site: Site, wait: PhaseWait) -> None:
-    """Record that the threads of a frame have tested these phases, which have not completed."""
-    tests = f.m.state.get("failed tests")
-    if tests is None:
-        tests = f.m.state["failed tests"] = FailedTests(f.m.count)
-    tests.record(f.threads, site.number, wait)
+    if not flags.all():
+        tests = f.m.state.get("failed tests")
+        if tests is None:
+            tests = f.m.state["failed tests"] = FailedTests(f.m.count)
+        tests.record(f.threads[~flags], site.number, PhaseWait(places[~flags], phases[~flags], by_parity))
 
 
 def _build_wait(site: Site, action: str) -> Run | Turn:
@@ -294,9 +292,6 @@ def _build_wait(site: Site, action: str) -> Run | Turn:
         flags = _over(f, site, by_parity, places, phases)
         put(f, flags)
         _report(f, site, by_parity, places, phases, flags)
-        if not flags.all():
-            failed = f if not flags.any() else f.subset(~flags)
-            _record_failed(failed, site, PhaseWait(places[~flags], phases[~flags], by_parity))
 
     def tries(f: Frame) -> Gone | None:
         places, phases = where(f)[1], broadcast(phase(f), f).astype(np.int64)
@@ -313,7 +308,6 @@ def _build_wait(site: Site, action: str) -> Run | Turn:
             gone.append((after, passed))
         put(rest, np.bool_(False))
         held = PhaseWait(places[~flags], phases[~flags], by_parity)
-        _record_failed(rest, site, PhaseWait(held.places, held.phases, by_parity))
 
         def ready(one: Waiting) -> tuple[Gone, Frame | None] | None:
             now = _over(one.frame, site, by_parity, held.places, held.phases)

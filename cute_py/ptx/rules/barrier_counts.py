@@ -64,12 +64,14 @@ class _Counts:
 
     def __init__(self, flow: Flow, reach: Reach, ones: list[Event]) -> None:
         self._flow, self._reach = flow, reach
-        self._divided = [one for one in ones if is_divided(reach, one)]
+        self._divided: list[Event] = []
         self._barriers: dict[int, list[_Part]] = collections.defaultdict(list)
         self._unknown: list[Event] = []
         self._counted = [one for one in ones if has_count(one)]
         for one in ones:
             found, most = reach.threads(one)[0], reach.most(one)
+            if is_divided(reach, one, found):
+                self._divided.append(one)
             number, count = (*barrier_arguments(one), None, None)[:2]
             numbers = _in_register(reach.numbers(number))
             counts: Sequence[int | None] | None = _in_register(reach.numbers(count))

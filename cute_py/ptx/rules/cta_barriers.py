@@ -14,7 +14,7 @@ from typing import Final
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import counted
 from cute_py.ptx.flow import Flow, Known, also_at, line_facts
-from cute_py.ptx.rules.reach import Reach
+from cute_py.ptx.rules.reach import Reach, Threads
 from cute_py.ptx.values import Event, Value
 
 NOUN: Final = "thread barrier"
@@ -61,7 +61,7 @@ def check_cta_barriers(flow: Flow, reach: Reach) -> Iterator[Diagnostic]:
             continue
         missing = reach.everyone - found
         name = one.statement.opcode
-        if is_divided(reach, one):
+        if is_divided(reach, one, found):
             text = f"all threads of a warp must execute {name} together, but only some threads of " + (
                 f"{counted(reach.divided_warps(found), 'warp')} reach it ({reach.text(found)})"
             )
@@ -112,9 +112,10 @@ def barrier_number(one: Event) -> int | None:
     return first.offset if first is not None and not first.base else None
 
 
-def is_divided(reach: Reach, one: Event) -> bool:
-    """Whether only some threads of a warp reach a barrier that all of them must execute together."""
-    name, (found, _) = one.statement.opcode, reach.threads(one)
+def is_divided(reach: Reach, one: Event, found: Threads | None) -> bool:
+    """Whether a barrier that all threads of a warp must execute together is reached by only some of them; found: the
+    threads that reach it."""
+    name = one.statement.opcode
     aligned = name.startswith("bar.") or "aligned" in name.split(".")
     return aligned and found is not None and reach.divided_warps(found) > 0
 
