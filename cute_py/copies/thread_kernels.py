@@ -230,6 +230,7 @@ def tile_launch(refinement: Refinement, tile: BlockTile) -> ThreadLaunch:
         pitch=tile.folded_pitch,
         skew=tile.skew if shape.shifts[1] or tile.run_size else 0,
         together=shape.together,
+        step=shape.step,
         grouped=grouping is not None,
         staged=staged > 0,
     )

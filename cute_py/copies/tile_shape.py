@@ -58,11 +58,14 @@ LARGE: Final = 9216
 of 8 KiB took 1.09 to 1.3 times as long."""
 MANY: Final = 8
 """With this number of tiles along a mode, a last tile that ends early costs little."""
-TOGETHER: Final = 4
-"""Number of destination rows that a warp writes together, with 8 vectors of each, where rows may start between two
-words and have elements of 1 or 2 bytes. The columns of the source that become these rows are in different words of
-shared memory; 32 vectors of one row would be in the same word of each 16 bytes, and take at least four wavefronts. Of
-14 permutations, the slowest takes 1.04 of the time, and the mean is 0.97 (NVIDIA H200)."""
+TOGETHER: Final = (4, 8)
+"""Numbers of destination rows that adjacent threads may write together, where rows may start between two words and have
+elements of 1 or 2 bytes. The columns of the source that become these rows are in different words or banks of shared
+memory; 32 vectors of one row would be in the same word of each 16 bytes, and take at least four wavefronts. Measured on
+NVIDIA H200: with 4, 14 copies take 0.97 of the time on average, and with 8 instead, 31 copies take 0.74 to 1.13 of that
+time, 0.97 on average."""
+COLUMN_STEPS: Final = (1, 2, 4)
+"""Columns of the source between two of 8 rows that are written together."""
 
 
 class Walk(NamedTuple):
@@ -87,7 +90,8 @@ class TileShape:
     destination), the modes of a tile, innermost first. runs: for each order, the number of leading modes that form one
     contiguous run. vectors: bytes per thread access, for both sides. shifts: for each side, whether its rows may start
     between two words. columns: the number of elements of the source's first mode that a thread reads together; it
-    writes the same number of rows. together: the number of destination rows that adjacent threads write.
+    writes the same number of rows. together: the number of destination rows that adjacent threads write. step: the
+    number of columns of the source between these rows.
     """
 
     element: int
@@ -99,6 +103,7 @@ class TileShape:
     shifts: tuple[bool, bool]
     columns: int = 1
     together: int = 1
+    step: int = 1
 
     @functools.cached_property
     def counts(self) -> tuple[int, ...]:
@@ -232,7 +237,7 @@ class TileShape:
             each = self.columns if side == 1 and m == self.orders[0][0] else 1
             digit = number % (extents[m] // each) * each
             if side == 1 and self.together > 1 and m == self.orders[0][0]:
-                digit = _spread_columns(digit, extents[m], self.element)
+                digit = _spread_columns(digit, extents[m], self.together, self.step)
             found.append((m, digit))
             number = number // (extents[m] // each)
         return tuple(found)
@@ -273,7 +278,7 @@ class TileShape:
     def has_rows_apart(self) -> bool:
         """Whether destination rows that start between two words come from different words of the source's rows."""
         inner = self.orders[0][0]
-        wide = self.shifts[1] and self.vectors[1] == WORD and self.element < BANK_BYTES and self.columns == 1
+        wide = self.shifts[1] and self.vectors[1] >= 8 and self.element < BANK_BYTES and self.columns == 1
         apart = inner in self.orders[1][self.runs[1] :] and self.extents[inner] * self.element >= WORD
         return wide and apart and self.runs[0] > 0
 
@@ -324,16 +329,16 @@ class TileShape:
         return lent and len(self.classes) <= MAX_CLASSES
 
 
-def _spread_columns(number: Places, extent: int, element: int) -> Places:
-    """Permute columns, so that each group of `TOGETHER` is in different words of shared memory.
+def _spread_columns(number: Places, extent: int, together: int, step: int) -> Places:
+    """Permute columns, so that `together` successive ones are `step` apart; columns that do not fill a block of the
+    product keep their places.
 
-    >>> [int(column) for column in _spread_columns(np.arange(18), 18, 1)]
+    >>> [int(column) for column in _spread_columns(np.arange(18), 18, 4, 4)]
     [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 16, 17]
     """
-    per = BANK_BYTES // element
-    block = TOGETHER * per
+    block = together * step
     within = number % block
-    apart = number - within + within % TOGETHER * per + within // TOGETHER
+    apart = number - within + within % together * step + within // together
     return np.where(number < extent // block * block, apart, number)
 
 

@@ -131,21 +131,24 @@ def test_rows_between_words(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "axes", "dtype", "runs"),
+    ("shape", "axes", "dtype", "together", "runs"),
     one_in(
-        2,
+        3,
         [
-            ((7, 75, 16), (2, 0, 1), np.uint8, 0),
-            ((9, 57, 64), (2, 1, 0), np.uint8, 3),
-            ((13, 7, 16, 25), (3, 2, 0, 1), np.uint8, 2),
-            ((13, 7, 5, 3, 13), (4, 2, 1, 0, 3), np.uint16, 4),
+            ((7, 75, 16), (2, 0, 1), np.uint8, 4, 0),
+            ((9, 57, 64), (2, 1, 0), np.uint8, 4, 3),
+            ((57, 31, 25), (2, 0, 1), np.uint8, 8, 0),
+            ((13, 7, 16, 25), (3, 2, 0, 1), np.uint8, 4, 2),
+            ((13, 7, 5, 3, 13), (4, 2, 1, 0, 3), np.uint16, 4, 4),
+            ((57, 33, 31), (2, 1, 0), np.uint16, 8, 2),
         ],
     ),
 )
 def test_rows_written_together(
-    shape: tuple[int, ...], axes: tuple[int, ...], dtype: Any, runs: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Adjacent threads have vectors of four rows; a vector has elements of `runs` listed runs, if any."""
+    shape: tuple[int, ...], axes: tuple[int, ...], dtype: Any, together: int, runs: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Adjacent threads have vectors of several rows; a vector has elements of `runs` listed runs, if any."""
     for module, name, value in (
         (plan_module, "FEW", 0), (tile_shape_module, "BLOCKS", 1), (tile_shape_module, "QUICK", (1 << 40, 1)),
         (tile_module, "FOLDED", 0),
@@ -157,7 +160,7 @@ def test_rows_written_together(
     (launch,) = machine_launches(source, target)
     run = run_on_machine(source, target, schedule="lazy")
     plan_module._planned.cache_clear()
-    assert (launch.kernel.facts["TOGETHER"], launch.kernel.facts["RUNS_PER_VECTOR"]) == (4, runs)
+    assert (launch.kernel.facts["TOGETHER"], launch.kernel.facts["RUNS_PER_VECTOR"]) == (together, runs)
     assert run is not None and run.ok, run and run.explain()
     assert (target == source).all()
 

@@ -122,14 +122,21 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
         assert len(set(zip(*(m.tolist() for m in made), strict=True))) == len(made[0]) == count * run
         return made[0], made[1]
 
+    def column_of(row: Any, count: int) -> Any:
+        each, step = facts["TOGETHER"], facts["STEP"]
+        within = row % (each * step)
+        apart = row - within + within % each * step + within // each
+        return np.where(row < count // (each * step) * each * step, apart, row)
+
     def lookup(rows: tuple[int, ...], row: Any, side: str, tables: bytes = launch.tables, at: int = 0) -> Any:
         if facts["AFFINE"]:
             tables, at = launch.tables, 0
         raw = np.frombuffer(tables, np.dtype("<i8,<u4,<u4"), rows[0], rows[6] - at)
         offset, place = raw["f0"].astype(np.int64)[row], raw["f1"].astype(np.int64)[row]
         if facts["AFFINE"]:
-            assert (offset == row * p[f"{side}_step"]).all()
-            assert (place == behind(row * p[f"{side}_pitch"])).all()
+            number = column_of(row, rows[0]) if side == "destination" else row
+            assert (offset == number * p[f"{side}_step"]).all()
+            assert (place == behind(number * p[f"{side}_pitch"])).all()
         return offset, place
 
     def tile_of_block(block: int) -> int:

@@ -180,6 +180,27 @@ def test_rows_written_together_arrive(shape: tuple[int, ...], order: tuple[int, 
     assert (facts["TOGETHER"], facts["RUNS_PER_VECTOR"]) == (4, runs)
 
 
+@pytest.mark.parametrize(
+    ("shape", "order", "element", "runs", "step", "vector"),
+    [
+        ((57, 31, 25), (2, 0, 1), 1, 0, 2, 16),
+        ((151, 7, 19), (2, 0, 1), 1, 0, 1, 16),
+        ((7, 57, 9, 16), (3, 0, 1, 2), 1, 0, 1, 8),
+        ((19, 31, 75), (2, 1, 0), 1, 2, 4, 16),
+        ((31, 57, 13), (2, 0, 1), 2, 0, 1, 16),
+        ((57, 33, 31), (2, 1, 0), 2, 2, 1, 16),
+    ],
+)
+@pytest.mark.usefixtures("pitched", "large", "by_threads")
+def test_eight_rows_written_together_arrive(
+    shape: tuple[int, ...], order: tuple[int, ...], element: int, runs: int, step: int, vector: int
+) -> None:
+    """Threads compute where these rows are; step: columns between two of them."""
+    facts = thread_launches(carried_out(permuted(shape, order, element)))[0].kernel.facts
+    assert (facts["TOGETHER"], facts["RUNS_PER_VECTOR"], facts["AFFINE"]) == (8, runs, 1)
+    assert (facts["STEP"], facts["DESTINATION_BYTES"]) == (step, vector)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_every_form_of_the_kernel_arrives(case: TileCase, monkeypatch: pytest.MonkeyPatch) -> None:
     small_tiles(monkeypatch)
@@ -223,7 +244,6 @@ def test_runs_of_units_wider_than_an_element_arrive(
             ((66, 130), 8, "COLUMNS"),
             ((901, 304), 1, "SKEW"),
             ((1151, 1144), 1, "SKEW"),
-            ((301, 200), 2, "SKEW"),
         ],
     ),
 )

@@ -46,7 +46,7 @@ CASES: Final = [
     TileCase((4, 7, 13, 5), (1, 0, 2, 3), 1, (0, 15),
              "STAGED LISTED AFFINE STEADY DESTINATION_SHIFT SOURCE_SHIFT RUNS2"),
     TileCase((8, 13, 4, 4, 4), (4, 3, 1, 2, 0), 1, (0, 6), "STAGED LISTED SKEW STEADY DESTINATION_SHIFT RUNS3"),
-    TileCase((96, 12), (1, 0), 2, (0, 4), "STAGED DESTINATION_SHIFT TOGETHER"),
+    TileCase((96, 12), (1, 0), 2, (0, 4), "AFFINE DESTINATION_SHIFT TOGETHER"),
     TileCase((4, 63, 6), (0, 2, 1), 1, (13, 0), "STAGED LISTED AFFINE SOURCE_SHIFT RUNS2"),
     TileCase((6, 6, 6, 7), (1, 3, 0, 2), 1, (1, 7), "LISTED AFFINE DESTINATION_SHIFT SOURCE_SHIFT RUNS3"),
     TileCase((6, 3, 13, 3, 3), (3, 2, 0, 1, 4), 1, (0, 0),

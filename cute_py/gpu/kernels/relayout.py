@@ -90,10 +90,11 @@ struct Tile {
 };
 struct Row { i64 offset; u32 place; };
 union Loaded { SOURCE_VECTOR whole; PIECE part[SOURCE_BYTES / PIECE_BYTES]; };
-union Stored { DESTINATION_VECTOR whole; ELEMENT part[PER_VECTOR]; };
-union Across { COLUMN_VECTOR whole; ELEMENT part[COLUMNS]; };
-enum : u32 { PART = sizeof(PART_VECTOR) / ELEMENT_BYTES };
-union Part { PART_VECTOR whole; ELEMENT part[PART]; };
+// Vectors as 32-bit words. The compiler moved some unions of a vector and an array of elements to local memory.
+template <u32 BYTES> struct Words { u32 at[(BYTES + 3) / 4]; };
+typedef Words<DESTINATION_BYTES> Stored;
+typedef Words<COLUMNS * ELEMENT_BYTES> Across;
+enum : u32 { PART = DESTINATION_BYTES < 4 || ELEMENT_BYTES > 4 ? 1 : 4 / ELEMENT_BYTES };
 union Places { u16 at[PER_VECTOR]; PLACES part[2 * PER_VECTOR / sizeof(PLACES)]; };
 extern __shared__ __align__(1024) u8 shared[];
 // With a swizzle, the two places share no bit: their sum equals their exclusive or, and the swizzle is linear over it.
@@ -117,6 +118,13 @@ __device__ __forceinline__ Row read_row(const u8* table, u32 row, int step, u32 
     found.place = c;
   }
   return found;
+}
+template <u32 BYTES> __device__ __forceinline__ void store(u8* to, const Words<BYTES>& from) {
+  if constexpr (BYTES == 16) *(uint4*)to = {from.at[0], from.at[1], from.at[2], from.at[3]};
+  else if constexpr (BYTES == 8) *(uint2*)to = {from.at[0], from.at[1]};
+  else if constexpr (BYTES == 4) *(u32*)to = from.at[0];
+  else if constexpr (BYTES == 2) *(u16*)to = (u16)from.at[0];
+  else *to = (u8)from.at[0];
 }
 // Copy from global to shared memory without registers.
 template <u32 BYTES, bool CACHED> __device__ __forceinline__ void copy_async(u32 to, const u8* from) {
@@ -168,6 +176,14 @@ template <u32 EACH> struct Walk {
   }
 };
 
+// The column of the source that becomes this row of the destination: TOGETHER successive rows are columns that are STEP
+// apart. Columns that do not fill a block of the product keep their places.
+__device__ __forceinline__ u32 column_of(u32 row, u32 count) {
+  constexpr u32 BLOCK = TOGETHER * STEP;
+  if (STEP == 1 || row >= count / BLOCK * BLOCK) return row;
+  const u32 within = row % BLOCK;
+  return row - within + within % TOGETHER * STEP + within / TOGETHER;
+}
 // The destination rows that a thread writes. It looks up the next row before it writes the present one, and the first
 // row before the tile has arrived.
 struct Written {
@@ -177,7 +193,7 @@ struct Written {
     look<false>(p, c, p.tables + c.destination.table);
   }
   template <bool SHARED> __device__ __forceinline__ void look(const Tile& p, const Class& c, const u8* table) {
-    const u32 row = AFFINE ? walk.row : min(walk.row, c.destination.count - 1);
+    const u32 row = AFFINE ? column_of(walk.row, c.destination.count) : min(walk.row, c.destination.count - 1);
     next = read_row<SHARED>(table, row, p.destination_step, p.destination_pitch, p);
   }
   __device__ __forceinline__ bool more(const Class& c) const { return walk.row < c.destination.count; }
@@ -245,28 +261,35 @@ __device__ __forceinline__ void load_rows(const Tile& p, const Class& c, i64 fro
   }
 }
 
-// An element of shared memory at a 32-bit address. With a pointer, the compiler adds the start of shared memory to it.
-template <class Element = ELEMENT> __device__ __forceinline__ Element element_at(u32 address) {
-  u32 found;
-  if constexpr (ELEMENT_BYTES > 4) return *(const Element*)(shared + (address - shared_address(shared)));
-  else if constexpr (ELEMENT_BYTES == 4)
-    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(found) : "r"(address) : "memory");
-  else if constexpr (ELEMENT_BYTES == 2)
-    asm volatile("ld.shared.u16 %0, [%1];" : "=r"(found) : "r"(address) : "memory");
-  else asm volatile("ld.shared.u8 %0, [%1];" : "=r"(found) : "r"(address) : "memory");
-  if constexpr (ELEMENT_BYTES <= 4) return (Element)found;
+// BYTES of shared memory at a 32-bit address. With a pointer, the compiler adds the start of shared memory to it.
+template <u32 BYTES> __device__ __forceinline__ void read_shared(u32 (&to)[(BYTES + 3) / 4], u32 address) {
+  if constexpr (BYTES == 16)
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(address) : "memory");
+  else if constexpr (BYTES == 8)
+    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(address) : "memory");
+  else if constexpr (BYTES == 4) asm volatile("ld.shared.u32 %0, [%1];" : "=r"(to[0]) : "r"(address) : "memory");
+  else if constexpr (BYTES == 2) asm volatile("ld.shared.u16 %0, [%1];" : "=r"(to[0]) : "r"(address) : "memory");
+  else asm volatile("ld.shared.u8 %0, [%1];" : "=r"(to[0]) : "r"(address) : "memory");
 }
-// A vector of the destination; `at(v)` is the address of its element v.
-template <class At> __device__ __forceinline__ Stored gather(At at) {
-  Stored out;
-  if constexpr (ELEMENT_BYTES == 1 && PER_VECTOR >= 4) {
+// COUNT elements in one vector; `at(v)` is the address of its element v.
+template <u32 COUNT, class At> __device__ __forceinline__ Words<COUNT * ELEMENT_BYTES> gather(At at) {
+  Words<COUNT * ELEMENT_BYTES> out;
+  u32 element[COUNT][(ELEMENT_BYTES + 3) / 4];
 #pragma unroll
-    for (u32 v = 0; v < PER_VECTOR; v += 4)
-      ((u32*)&out)[v / 4] =
-          gathered(element_at(at(v)), element_at(at(v + 1)), element_at(at(v + 2)), element_at(at(v + 3)));
+  for (u32 v = 0; v < COUNT; ++v) read_shared<ELEMENT_BYTES>(element[v], at(v));
+  if constexpr (ELEMENT_BYTES == 1 && COUNT >= 4) {
+#pragma unroll
+    for (u32 v = 0; v < COUNT; v += 4)
+      out.at[v / 4] = gathered(element[v][0], element[v + 1][0], element[v + 2][0], element[v + 3][0]);
+  } else if constexpr (ELEMENT_BYTES == 2 && COUNT >= 2) {
+#pragma unroll
+    for (u32 v = 0; v < COUNT; v += 2) out.at[v / 2] = __byte_perm(element[v][0], element[v + 1][0], 0x5410);
   } else {
 #pragma unroll
-    for (u32 v = 0; v < PER_VECTOR; ++v) out.part[v] = element_at(at(v));
+    for (u32 v = 0; v < COUNT; ++v)
+#pragma unroll
+      for (u32 i = 0; i < sizeof(element[v]) / 4; ++i) out.at[v * (sizeof(element[v]) / 4) + i] = element[v][i];
   }
   return out;
 }
@@ -277,7 +300,7 @@ __device__ __forceinline__ u32 place_along(u32 i, u32 pitch) { return i * pitch 
 __device__ __forceinline__ Stored gather_run(u32 x, u32 i, u32 pitch) {
   const u32 here = shared_address(shared) + x + place_along(i, pitch), moved = here + SKEW;
   const u32 whole = PER_VECTOR - i % PER_VECTOR;
-  return gather([=](u32 v) { return (SKEW && v >= whole ? moved : here) + v * pitch; });
+  return gather<PER_VECTOR>([=](u32 v) { return (SKEW && v >= whole ? moved : here) + v * pitch; });
 }
 // A destination row of several runs, each of `size` elements at one pitch; `starts` lists their starts.
 struct RunsOfRow {
@@ -295,10 +318,10 @@ struct RunsOfRow {
       const u32 run = run_of(i), first = i - run * size, second = size - first, third = second + size;
       const u32 a = base + starts[run] + first * pitch, b = base + starts[run + 1] - second * pitch;
       const u32 c = base + starts[run + 2] - third * pitch;
-      return gather([=](u32 v) { return placed((v < second ? a : v < third ? b : c) + v * pitch); });
+      return gather<PER_VECTOR>([=](u32 v) { return placed((v < second ? a : v < third ? b : c) + v * pitch); });
     } else if constexpr (RUNS_PER_VECTOR > 3) {
       const u32 begin = base + i * pitch;
-      return gather([=](u32 v) {
+      return gather<PER_VECTOR>([=](u32 v) {
         const u32 run = run_of(i + v);
         return placed(begin + v * pitch + (starts[run] - run * size * pitch));
       });
@@ -306,7 +329,7 @@ struct RunsOfRow {
       const u32 run = run_of(i), first = i - run * size, left = size - first;
       const u32 here = base + starts[run] + place_along(first, pitch), there = base + starts[run + 1] - left * pitch;
       const u32 whole = PER_VECTOR - first % PER_VECTOR;
-      return gather([=](u32 v) {
+      return gather<PER_VECTOR>([=](u32 v) {
         const u32 own = SKEW && v >= whole ? here + SKEW : here;
         return placed((v < left ? own : there) + v * pitch);
       });
@@ -335,7 +358,7 @@ __device__ __forceinline__ void store_shifted(
     Stored out;
     if constexpr (LISTED) out = runs.vector(x, index, pitch, p);
     else out = gather_run(x, index, pitch);
-    *(DESTINATION_VECTOR*)(start + index * (int)ELEMENT_BYTES) = out.whole;
+    store(start + index * (int)ELEMENT_BYTES, out);
   }
   // The elements before the first whole word of a row, and those after its last one: a thread has up to PART of them.
   constexpr u32 PARTS = PER_VECTOR / PART;
@@ -356,19 +379,14 @@ __device__ __forceinline__ void store_shifted(
     const u32 grain = (i + phase) / (GRAIN / ELEMENT_BYTES) * (GRAIN / ELEMENT_BYTES);
     if (!first && grain < phase) continue;
     const u32 x = shared_address(shared) + r.place + misplaced;
-    const auto element = [&](u32 j) {
-      return element_at(x + (LISTED ? runs.place(i + j, pitch) : place_along(i + j, pitch)));
-    };
+    const auto at = [&](u32 j) { return x + (LISTED ? runs.place(i + j, pitch) : place_along(i + j, pitch)); };
     u8* const to = start + (int)(i * ELEMENT_BYTES);
     if (PART > 1 && i < c.own && PART <= c.own - i) {
-      Part found;
-#pragma unroll
-      for (u32 j = 0; j < PART; ++j) found.part[j] = element(j);
-      *(PART_VECTOR*)to = found.whole;
+      store(to, gather<PART>(at));
     } else {
 #pragma unroll
       for (u32 j = 0; j < PART; ++j)
-        if (i + j < c.own) ((ELEMENT*)to)[j] = element(j);
+        if (i + j < c.own) store(to + j * ELEMENT_BYTES, gather<1>([&](u32) { return at(j); }));
     }
   }
 }
@@ -378,20 +396,28 @@ __device__ __forceinline__ void turn(const Across (&words)[PER_VECTOR], Stored (
   if constexpr (ELEMENT_BYTES == 1) {
 #pragma unroll
     for (u32 v = 0; v < PER_VECTOR; v += 4) {
-      const u32 a = *(const u32*)&words[v], b = *(const u32*)&words[v + 1], c = *(const u32*)&words[v + 2],
-                d = *(const u32*)&words[v + 3];
+      const u32 a = words[v].at[0], b = words[v + 1].at[0], c = words[v + 2].at[0], d = words[v + 3].at[0];
       const u32 low = __byte_perm(a, b, 0x5140), high = __byte_perm(a, b, 0x7362);
       const u32 other = __byte_perm(c, d, 0x5140), last = __byte_perm(c, d, 0x7362);
-      ((u32*)&out[0])[v / 4] = __byte_perm(low, other, 0x5410);
-      ((u32*)&out[1])[v / 4] = __byte_perm(low, other, 0x7632);
-      ((u32*)&out[2 % COLUMNS])[v / 4] = __byte_perm(high, last, 0x5410);
-      ((u32*)&out[3 % COLUMNS])[v / 4] = __byte_perm(high, last, 0x7632);
+      out[0].at[v / 4] = __byte_perm(low, other, 0x5410);
+      out[1].at[v / 4] = __byte_perm(low, other, 0x7632);
+      out[2 % COLUMNS].at[v / 4] = __byte_perm(high, last, 0x5410);
+      out[3 % COLUMNS].at[v / 4] = __byte_perm(high, last, 0x7632);
     }
+  } else if constexpr (ELEMENT_BYTES == 2) {
+#pragma unroll
+    for (u32 v = 0; v < PER_VECTOR; v += 2)
+#pragma unroll
+      for (u32 j = 0; j < COLUMNS; ++j)
+        out[j].at[v / 2] = __byte_perm(words[v].at[j / 2], words[v + 1].at[j / 2], j % 2 ? 0x7632 : 0x5410);
   } else {
+    constexpr u32 EACH = ELEMENT_BYTES / 4;
 #pragma unroll
     for (u32 v = 0; v < PER_VECTOR; ++v)
 #pragma unroll
-      for (u32 j = 0; j < COLUMNS; ++j) out[j].part[v] = words[v].part[j];
+      for (u32 j = 0; j < COLUMNS; ++j)
+#pragma unroll
+        for (u32 i = 0; i < EACH; ++i) out[j].at[v * EACH + i] = words[v].at[j * EACH + i];
   }
 }
 
@@ -419,18 +445,18 @@ __device__ __forceinline__ void store_vectors(
     if constexpr (RUNS_PER_VECTOR) {
       out[0] = runs.vector(x, along * PER_VECTOR, pitch, p);
     } else if constexpr (COLUMNS == 1) {
-      out[0] = gather([&](u32 v) { return window + at(v); });
+      out[0] = gather<PER_VECTOR>([&](u32 v) { return window + at(v); });
     } else {
       Across words[PER_VECTOR];
 #pragma unroll
-      for (u32 v = 0; v < PER_VECTOR; ++v) words[v].whole = *(const COLUMN_VECTOR*)(shared + at(v));
+      for (u32 v = 0; v < PER_VECTOR; ++v) read_shared<COLUMNS * ELEMENT_BYTES>(words[v].at, window + at(v));
       turn(words, out);
     }
 #pragma unroll
     for (u32 j = 0; j < COLUMNS; ++j) {
       i64 offset = to + r.offset + along * DESTINATION_BYTES + j * p.column;
       if (GLOBAL_SWIZZLED) offset = swizzled(offset, p.destination_mask, p.destination_swizzle);
-      *(DESTINATION_VECTOR*)(p.destination + offset) = out[j].whole;
+      store(p.destination + offset, out[j]);
     }
   }
 }
@@ -520,6 +546,7 @@ def copy_tile(
     pitch: int = 0,
     skew: int = 0,
     together: int = 1,
+    step: int = 1,
     grouped: bool = False,
     staged: bool = False,
 ) -> KernelSource:
@@ -534,8 +561,9 @@ def copy_tile(
     row. runs_per_vector: the maximum number of such runs that a vector has elements of; 0 if the table has each offset.
     columns: number of source columns that a thread reads together, and of destination rows that it writes. pitch: bytes
     between elements of a destination vector in shared memory, as a compile-time constant; 0 makes it a parameter. skew:
-    the extra bytes between successive vectors of a run, if threads compute offsets along runs. together: adjacent
-    threads write vectors of this number of destination rows. grouped: whether blocks take tiles in groups of GROUP, see
+    the extra bytes between successive vectors of a run, if threads compute offsets along runs. together, step:
+    adjacent threads write vectors of this number of destination rows, which are columns of the source that are `step`
+    apart. grouped: whether blocks take tiles in groups of GROUP, see
     `tile_of_block`. staged: whether each block copies the destination's tables to shared memory, where they follow the
     tile, because L1 holds little beside it: a lookup in L2 takes as long as a load of the source.
     """
@@ -571,13 +599,14 @@ def copy_tile(
         "PITCH": pitch,
         "SKEW": skew,
         "TOGETHER": together,
+        "STEP": step,
         "STAGED": int(staged),
         "MAX_DIGITS": MAX_DIGITS,
         "MAX_CLASSES": MAX_CLASSES,
     }
     kernel = make_kernel(
         "copy_tile",
-        vector_types(element_bytes, source_bytes, destination_bytes, piece_bytes, columns) + DIGITS + _TILE,
+        vector_types(element_bytes, source_bytes, destination_bytes, piece_bytes) + DIGITS + _TILE,
         constants,
         shared_bytes,
         ("plan",),
@@ -588,14 +617,11 @@ def copy_tile(
     return replace(kernel, threads=threads, fast_compile=element_bytes >= 4)
 
 
-def vector_types(element: int, source: int, destination: int, piece: int, columns: int = 1) -> str:
+def vector_types(element: int, source: int, destination: int, piece: int) -> str:
     names = {
         "ELEMENT": element,
         "SOURCE_VECTOR": source,
-        "DESTINATION_VECTOR": destination,
         "PIECE": piece,
         "PLACES": min(16, 2 * destination // element),
-        "COLUMN_VECTOR": element * columns,
-        "PART_VECTOR": min(destination, max(element, 4)),
     }
     return "".join(f"typedef {_TYPES[size]} {name};\n" for name, size in names.items())
