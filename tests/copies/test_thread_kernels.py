@@ -201,6 +201,15 @@ def test_eight_rows_written_together_arrive(
     assert (facts["STEP"], facts["DESTINATION_BYTES"]) == (step, vector)
 
 
+@pytest.mark.parametrize(("shape", "element"), [((301, 129), 1), ((301, 63), 2), ((129, 63), 4)])
+@pytest.mark.usefixtures("pitched", "large", "by_threads")
+def test_large_tiles_of_regular_rows_have_many_threads(shape: tuple[int, int], element: int) -> None:
+    plan = carried_out(permuted(shape, (1, 0), element))
+    (launch,) = thread_launches(plan)
+    assert plan.threads_tile is not None and plan.threads_tile.shape.threads == 256
+    assert (launch.kernel.threads, launch.kernel.facts["AFFINE"]) == (512, 1)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_every_form_of_the_kernel_arrives(case: TileCase, monkeypatch: pytest.MonkeyPatch) -> None:
     small_tiles(monkeypatch)
