@@ -162,7 +162,7 @@ def _read_in_part(text: str, readings: Sequence[Reading]) -> list[str]:
 
 def _judges(one: Reading) -> bool:
     """Whether a reading judges its part of the text, rather than only explaining a name."""
-    return bool(one.broken or one.changes or one.missing or one.judged or one.scope)
+    return bool(one.broken or one.changes or one.advice or one.missing or one.judged or one.scope)
 
 
 def _part(reading: Reading) -> dict[str, object]:
@@ -171,6 +171,7 @@ def _part(reading: Reading) -> dict[str, object]:
         "meaning": list(reading.meaning),
         "broken": [{"rule": d.rule, "severity": d.severity, "message": d.message} for d in reading.broken],
         "changes": list(reading.changes),
+        "advice": list(reading.advice),
         "missing": list(reading.missing),
         "scope": None if reading.scope is None else reading.scope.to_json(),
     }

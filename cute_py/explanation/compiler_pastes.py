@@ -580,13 +580,13 @@ def _run_time(text: str, match: re.Match[str]) -> Reading:
     missing: tuple[str, ...] = ()
     if broken is not None and broken.value is None:
         missing = (f"the run-time numbers: print the global tensor, to see its {broken.argument}",)
-    changes = _advice(broken, named) if broken is not None else []
+    advice = _advice(broken, named) if broken is not None else []
     stated = condition.rpartition('&& "')[2].rstrip('"')
     of_cute = broken is not None or re.search(r"cute|cutlass", notes) is not None
     source = "CuTe C++" if of_cute else ""
     made = broken or Diagnostic(condition_id(stated) or "assert", text=condition, source=source)
     kind = f"An assertion{' of CuTe' if of_cute else ''} that failed when the program ran"
-    return Reading(kind, begin, match.end(), lines, (made,), changes, missing)
+    return Reading(kind, begin, match.end(), lines, (made,), missing=missing, advice=advice)
 
 
 def _map_rule(rule: str, argument: str, mode: int | None, types: dict[str, str]) -> Diagnostic:
@@ -631,7 +631,7 @@ def _map_operands(types: dict[str, str]) -> list[str]:
 
 
 def _advice(broken: Diagnostic, types: dict[str, str]) -> list[str]:
-    """The change for a broken tensor-map rule, if the types contain the numbers that it needs."""
+    """Return advice on a broken tensor-map rule, if the types contain the numbers that it needs."""
     if broken.rule == "box" and broken.value is not None and broken.value > bounds("box")[1]:
         part = next(n for n in range(bounds("box")[1], 0, -1) if broken.value % n == 0)
         return [f"use a box of {part} along mode {broken.mode}, with {broken.value // part} instructions per tile"]

@@ -225,17 +225,18 @@ def error_readings(text: str) -> Iterator[Reading]:
     """Read every error message about scales in `text`."""
     for row, match in found(text, rows("scale_errors")):
         kind = f"An error from {row.program} about scales"
-        meaning, changes = [row.says(match)], [*filter(None, [row.changed(match)])]
+        meaning, (changes, advice) = [row.says(match)], row.remedies(match)
         if row.note == "count_of_scales" and max(map(len, match.groups())) <= MOST_DIGITS:
             counts = scale_counts(text, match)
             missing = int(match[2]) < int(match[1])
             said = counts.expected and not (counts.padded and (missing or counts.places))
             meaning += [row.noted(match)] if said else []
             meaning += counts.meaning
-            changes = changes if counts.expected and not counts.padded else []
+            fits = counts.expected and not counts.padded
+            changes, advice = (changes + advice if fits else (), ())
             for place in counts.places:
                 yield Reading(f"The sizes of the product: {counts.sizes}", *place)
-        yield Reading(kind, *match.span(), [*filter(None, meaning)], changes=changes)
+        yield Reading(kind, *match.span(), [*filter(None, meaning)], changes=changes, advice=advice)
 
 
 def read_formats(text: str) -> list[Reading]:

@@ -68,16 +68,16 @@ def read_steps(text: str) -> list[Reading]:
         kind = f"Step {row.rule} of the partition verifier of the TMA reference pages"
         source = "TMA Atoms page, Eleven-Step Partition Verifier"
         broken = Diagnostic(f"step {row.rule}", text=row.text, source=source)
-        readings.append(Reading(kind, *match.span(), _context(text, match), (broken,), (row.change,)))
+        readings.append(Reading(kind, *match.span(), _context(text, match), (broken,), advice=(row.change,)))
     return readings
 
 
 def _message(text: str, match: re.Match[str], row: Row, span: tuple[int, int]) -> Reading:
-    change = row.changed(match)
+    changes, advice = row.remedies(match)
     rule = BY_NAME.get(row.rule)
     source = "" if row.program else _SOURCES.get(_named(text), "")
     broken = Diagnostic(row.rule, text=row.says(match), source=rule.source if rule else source)
-    return Reading(_kind(text, row.program), *span, _context(text, match), (broken,), (change,) if change else ())
+    return Reading(_kind(text, row.program), *span, _context(text, match), (broken,), changes, advice=advice)
 
 
 _SOURCES: Final = {"Triton": "Triton, tensor descriptors", "CCCL": "libcu++, cuda::barrier"}
@@ -209,5 +209,6 @@ def read_metrics(text: str) -> list[Reading]:
     meaning = _CONFLICTS if found else (*_CONFLICTS, "no operation has a conflict")
     span = matches[0].start(), max(match.end() for match in matches)
     missing = ("the shared layout, the element type, and the elements of each thread",) if found else ()
-    changes = (_APART,) if found else ()
-    return [Reading("Bank conflicts, as Nsight Compute counts them", *span, meaning, found, changes, missing)]
+    advice = (_APART,) if found else ()
+    kind = "Bank conflicts, as Nsight Compute counts them"
+    return [Reading(kind, *span, meaning, found, missing=missing, advice=advice)]

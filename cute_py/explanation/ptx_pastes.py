@@ -204,23 +204,23 @@ def _messages(text: str) -> Iterator[Reading]:
         yield from _stopped(text)
         return
     lines: dict[str, None] = {}
-    changes: dict[str, None] = {}
+    advice: dict[str, None] = {}
     said = [" ".join((match["what"] or match["advice"]).split()) for match in matches]
     highest = max((_floor(what) for what in said), default=0)  # this target has the features of the lower ones
     for what in said:
-        why, change = _message(what) if not 0 < _floor(what) < highest else ("", "")
+        why, to_do = _message(what) if not 0 < _floor(what) < highest else ("", "")
         lines |= {why: None} if why else {}
-        changes |= {change: None} if change else {}
+        advice |= {to_do: None} if to_do else {}
     broken = [
         Diagnostic("ptxas", text=what, source="ptxas", severity="warning" if match["advice"] else "error")
         for match, what in zip(matches, said, strict=True)
     ]
-    known = changes or _INSTRUCTION.search(text) or all(map(_UNRESOLVED.search, said))
+    known = advice or _INSTRUCTION.search(text) or all(map(_UNRESOLVED.search, said))
     missing = () if known else ("the line of PTX that ptxas names, with its operands",)
     begin = matches[0].start(), max(match.end() for match in matches)
     kind = "An error from ptxas" if len(matches) == 1 else f"{len(matches)} errors from ptxas"
     kind = "An advisory from ptxas" if all(match["advice"] for match in matches) else kind
-    yield Reading(kind, *begin, list(lines), list(dict.fromkeys(broken)), list(changes), missing)
+    yield Reading(kind, *begin, list(lines), list(dict.fromkeys(broken)), missing=missing, advice=list(advice))
 
 
 _SERIALIZED: Final = "wgmma.mma_async instructions are serialized due to "
@@ -240,7 +240,7 @@ def _notes(text: str) -> Iterator[Reading]:
         lines.insert(0, "the results are right, but each wgmma waits for the previous one")
     span = matches[0].start(), max(match.end() for match in matches)
     of = "wgmma" if any("setmaxnreg" not in match[0] for match in matches) else "registers"
-    yield Reading(f"A note of ptxas on {of}", *span, lines, (), [row.change for row in found])
+    yield Reading(f"A note of ptxas on {of}", *span, lines, advice=[row.change for row in found])
 
 
 _USED: Final = re.compile(
@@ -258,7 +258,7 @@ MOST_REGISTERS: Final = 255
 def _usage(text: str) -> Iterator[Reading]:
     """Explain the registers, stack and shared memory of each kernel, as ptxas -v prints them."""
     for match in some(_USED.finditer(text), 8):
-        lines, broken, changes = [], [], []
+        lines, broken, advice = [], [], []
         registers = int(match["registers"] or match["alone"] or 0)
         if registers:
             most = most_threads(registers)
@@ -271,7 +271,7 @@ def _usage(text: str) -> Iterator[Reading]:
             broken.append(Diagnostic("spills", text=f"{found}that are in local memory", severity="warning"))
             more = f", or allow more than {registers or 'these'} registers: fewer threads in __launch_bounds__, no "
             more = f"{more}-maxrregcount" if registers < MOST_REGISTERS else ""
-            changes.append(
+            advice.append(
                 f"use fewer values per thread (a smaller tile, more warps), index arrays by constants in unrolled "
                 f"loops{more}"
             )
@@ -279,11 +279,11 @@ def _usage(text: str) -> Iterator[Reading]:
             lines.append("no register is spilled")
             stack = "a stack frame without spills contains arrays with a run-time index, or the frames of calls"
             lines += [stack] if int(match["stack"] or 0) else []
-        yield Reading("Register usage of a kernel, as ptxas prints it", *match.span(), lines, broken, changes)
+        yield Reading("Register usage of a kernel, as ptxas prints it", *match.span(), lines, broken, advice=advice)
 
 
 def _message(what: str) -> tuple[str, str]:
-    """Explain one message of ptxas. Return the reason and the change; each is empty if it is not known."""
+    """Explain one message of ptxas. Return the reason, and what to do; each is empty if it is not known."""
     if needed := _NEEDS_VERSION.search(what):
         version = needed["version"]
         return (
@@ -608,14 +608,14 @@ def read_waits(text: str) -> list[Reading]:
         program.unknown.append("the operands of the mbarrier instructions: barriers, counts, bytes and parities")
     steps, hangs = program.judged(), HANG.search(text)
     broken = _run_errors(steps, program.initialises)
-    changes = list(dict.fromkeys(fix for one in broken for fix in one.fixes))
+    advice, changes = list[str](), list(dict.fromkeys(fix for one in broken for fix in one.fixes))
     if broken and not changes and not any(one.rule in _OF_OPERANDS for one in broken):
         changes = list(_tried_changes(steps, program.initialises))
     if not broken and not program.unknown and not _waits(steps):
         program.unknown.append("a wait, such as mbarrier.try_wait: without one, only the operands were judged")
     if not broken and program.unknown:  # the machine did not run the waits
         broken = [*_without_arrivals(program.steps)]
-        changes = ["let one thread execute mbarrier.arrive.expect_tx with the bytes of the copy"] if broken else []
+        advice = ["let one thread execute mbarrier.arrive.expect_tx with the bytes of the copy"] if broken else []
     if not broken and hangs and not program.unknown:
         where = "check the parity, other barriers, and whether all loads were issued"
         program.lines.append(f"the bytes and the arrivals balance; {where}")
@@ -627,12 +627,12 @@ def read_waits(text: str) -> list[Reading]:
             "completes"
         )
         broken.append(Diagnostic("never completes phase", text=same, source="PTX ISA, mbarrier"))
-        changes.append("flip the parity in every iteration: 0, 1, 0, 1, ...")
+        advice.append("flip the parity in every iteration: 0, 1, 0, 1, ...")
     kind = "A program of mbarrier and copy instructions" + (" that waits forever" if hangs else "")
     span = matches[0].start(), max(matches[-1].end(), hangs.end() if hangs else 0)
     elsewhere = "Check whether every thread that should arrive reaches its instruction, and check the addresses."
     unknown = list(dict.fromkeys(program.unknown))
-    return [Reading(kind, *span, program.lines, broken, changes, unknown, elsewhere, not unknown)]
+    return [Reading(kind, *span, program.lines, broken, changes, unknown, elsewhere, not unknown, advice=advice)]
 
 
 def _without_arrivals(steps: Sequence[_Step]) -> Iterator[Diagnostic]:

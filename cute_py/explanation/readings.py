@@ -45,6 +45,7 @@ class Reading:
         judged: whether rules were checked, so that an empty `broken` means that no rule is broken. scope: the rules
             that were judged and the rules that were not.
         further: the spans of other parts of the text that this explanation reads, such as the definitions of operands.
+        advice: what usually helps; nothing was tried with the values of the text.
     """
 
     kind: str
@@ -58,9 +59,10 @@ class Reading:
     judged: bool = False
     scope: Scope | None = None
     further: Sequence[tuple[int, int]] = ()
+    advice: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        for name in ("meaning", "broken", "changes", "missing", "further"):
+        for name in ("meaning", "broken", "changes", "missing", "further", "advice"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
 
     @property
@@ -78,6 +80,7 @@ class Reading:
             where = f" {self.elsewhere}" if self.elsewhere else ""
             parts.append(filled("", f"These numbers break no rule.{where}"))
         parts.append(_headed("A change that works", self.changes))
+        parts.append(_headed("What to do (not tried)", self.advice))
         parts.append(_headed("Missing in the text", self.missing))
         parts.append(str(self.scope or ""))
         return "\n\n".join(part for part in parts if part)

@@ -26,7 +26,7 @@ FOLDER = Path(offers.__file__).parent
 COMPUTED = [row for name in ("messages", "cute_dsl", "programs") for row in rows(name) if row.calculator]
 NUMBERS = st.one_of(st.integers(0, 600), st.integers(0, 1 << 48), st.sampled_from((8, 16, 32, 64, 90, 120, 128, 256)))
 
-DOORS = {"passes_check", "composes", "divides_whole", "changed", "_offered", "_written", "copies_padded"}
+DOORS = {"passes_check", "composes", "divides_whole", "remedies", "_offered", "_written", "copies_padded"}
 """Functions that decide whether a change is shown; the last four call `passes_check`."""
 IN_WORDS = {
     "cuda_pastes._clusters": "the grid is the next multiple of the cluster, which is the whole rule",
@@ -34,7 +34,6 @@ IN_WORDS = {
     "compiler_pastes._run_copy_atom": "an atom of the table that moves these numbers of values",
     "compiler_pastes._static": "what the run of the operation offers",
     "compiler_pastes._backtrace": "what the run of the operation offers",
-    "compiler_pastes._run_time": "the largest divisor that a box may have",
     "dsl_pastes._computed": "what the reader of the operands offers",
     "dsl_pastes._gemm": "names of functions",
     "dsl_pastes._congruent": "the number of modes that the tensor has",
@@ -42,10 +41,7 @@ IN_WORDS = {
     "dsl_pastes._v_map": "the sizes of either operand for the other",
     "map_pastes._sourced": "expressions that were evaluated with their cast, and do not overflow",
     "messages._no_multiple": "the multiples on both sides, which is the whole rule",
-    "messages.read_metrics": "words",
-    "ptx_pastes._messages": "what the message itself demands",
     "ptx_pastes._message": "what the message itself demands",
-    "ptx_pastes._usage": "words",
     "ptx_pastes.read_waits": "numbers with which a run of the program has no finding",
 }
 """Functions that make changes without a check, and why no check applies."""
@@ -85,9 +81,10 @@ def test_a_place_without_a_check_is_found(tmp_path: Path) -> None:
 
 
 def _shown(row: Row, numbers: list[int]) -> str:
-    """The change of a row for the groups of a match."""
+    """The change or the advice of a row for the groups of a match."""
     match: Any = SimpleNamespace(groups=lambda: tuple(map(str, numbers)))
-    return row.changed(match)
+    changes, advice = row.remedies(match)
+    return "".join([*changes, *advice])
 
 
 def _in_words(row: Row, numbers: list[int]) -> str:

@@ -1,8 +1,9 @@
 """The rows of known messages, and the functions that find them in text.
 
 The TOML files next to this module contain the rows. A row has the pattern of a message (`pattern`), the program that
-prints it, its rule, its meaning (`text`) and a change that works (`change`). If the change needs arithmetic,
-`calculator` names the function of `calculators.py` that computes it. `note` names a function that compares the numbers.
+prints it, its rule, its meaning (`text`) and what to do (`change`). If a change needs arithmetic,
+`calculator` names the function of `calculators.py` that computes it; it is tried. `note` names a function that compares
+the numbers.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Row:
         messages: whole messages, as an alternative to a pattern; `*` matches any text.
         program: the program that prints it; empty if the text around the message identifies the program.
         rule: the id of a rule of tensor maps, or another name.
-        text, change: the meaning, and a change that works; `{0}` stands for the first group of the pattern.
+        text, change: the meaning, and what to do; `{0}` stands for the first group of the pattern.
         calculator: the function in `CALCULATORS` that computes the change from the groups as numbers.
         note: the function in `NOTES` that computes another line of the meaning from the groups as numbers.
         operands: the name of the reader that compares the operands or runs the operation on them.
@@ -68,8 +69,9 @@ class Row:
         numbers = _numbers(match) if self.note else None
         return "" if numbers is None else NOTES[self.note](numbers)
 
-    def changed(self, match: re.Match[str]) -> str:
-        """The change that works, with the groups of a match filled in; an empty string if there is none."""
+    def remedies(self, match: re.Match[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return (changes that passed their check, advice that was not tried) for the groups of a match; one of them
+        is empty."""
         groups = [group or "" for group in match.groups()]
         if self.calculator:
             numbers = _numbers(match)
@@ -78,8 +80,9 @@ class Row:
                 from cute_py.explanation.offers import passes_check  # imports the packages that check an offer
 
                 if passes_check(offer.make):
-                    return offer.text
-        return self.change.format(*groups)
+                    return (offer.text,), ()
+        advice = self.change.format(*groups)
+        return (), (advice,) if advice else ()
 
 
 _NUMBER: Final = re.compile(r"-?[0-9]{1,18}")

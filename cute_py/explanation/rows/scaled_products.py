@@ -151,7 +151,7 @@ def _judged(recipes: list[Recipe], got: dict[str, ScaleOrMatrix], span: tuple[in
     if _broken(chosen, got) and (blocks := _blocks(recipes, got)):
         listed = f"the message lists {'; '.join(one.name for one in recipes)}, and no recipe for such blocks"
         wrong = Diagnostic("scale_configuration", text=f"the scales belong to {blocks}; {listed}", source=_SOURCE)
-        return Reading(kind, *span, [f"{name} {got[name].shape}" for name in _SCALES], [wrong], [_NEWER])
+        return Reading(kind, *span, [f"{name} {got[name].shape}" for name in _SCALES], [wrong], advice=[_NEWER])
     meaning = [f"types: {types}" if types else "the text has no types, so only shapes were compared"]
     meaning.append(f"recipes with these types: {'; '.join(one.name for one in fitting)}")
     if len(fitting) > 1:
