@@ -65,10 +65,6 @@ is 89.1 % of a memcpy with 0.97, 89.0 % with 0.94 or 1."""
 REGULAR_GAIN: Final = 0.96
 """`GAIN` of 8 rows together instead of one, if threads compute the offsets of rows. Measured on NVIDIA H200: of 4
 copies between this value and `GAIN`, which take 1.01 to 1.1 of the time, none gains."""
-ORDER_GAIN: Final = 0.9
-"""Minimum cost with another order of threads, relative to that without it, that is expected: tiles with other extents
-that would need more are not tried. Measured on NVIDIA H200: with the orders, 33 of 1,860 copies change, and take 0.67
-to 1.14 of the time, 0.97 on average."""
 BUSY: Final = 3.1
 """Time of a copy, relative to a memcpy, per cycle and byte of the cost of its tile."""
 SPLIT: Final = {LINE_BYTES: 0, SECTOR_BYTES: 1, WORD: 3}
@@ -564,20 +560,16 @@ def best_tile(refinement: Refinement, element: int, limits: tuple[int, int]) -> 
     threads transpose as many columns in registers. (Two of 376 copies lost the columns and took 1.5 times as long.)
     """
     for least in LEAST:
-        best = _cheapest(tile_shapes(refinement, element, limits, least), math.inf)
-        if best is None:
+        usual = _cheapest(tile_shapes(refinement, element, limits, least), math.inf)
+        if usual is None:
             continue
-        columns, best = best.shape.columns, _with_rows_together(best)
-        if best.shape.copied < STREAMED:
-            return best
-        lowest = _gaining(best)
-        others = tile_shapes(refinement, element, limits, least, others=True)
-        room = ORDER_GAIN if element < BANK_BYTES else 1
-        for _, shapes in itertools.groupby(others, key=lambda one: one[0].extents):
-            found = _cheapest(shapes, lowest / room, columns)
-            found = found and _with_rows_together(found)
-            if found is not None and (cost := copy_cost(found, lowest)) < lowest:
-                best, lowest = found, cost
+        best = _with_rows_together(usual)
+        if best.shape.copied >= STREAMED:
+            others = tile_shapes(refinement, element, limits, least, others=True)
+            other = _cheapest(others, _gaining(usual), usual.shape.columns)
+            other = other and _with_rows_together(other)
+            if other is not None and copy_cost(other) < _gaining(best):
+                return other
         return best
     return None
 
@@ -633,13 +625,13 @@ def _with_rows_together(tile: BlockTile) -> BlockTile:
     30 of 156 copies change, and take up to 1.3 times as long.) 8 rows together must gain `GAIN` over 4, and
     `REGULAR_GAIN` over one row if threads compute its offset.
     """
-    found = [one for one in _together(tile.shape) if one.fits]
-    best = min(found, key=copy_time, default=tile)
-    best = best if copy_time(best) < copy_time(tile) * (GAIN if tile.affine else 1) else tile
+    best, lowest = tile, _gaining(tile, GAIN if tile.affine else 1)
+    for one in _together(tile.shape):
+        if one.fits and (cost := copy_cost(one, lowest)) < lowest:
+            best, lowest = one, cost
     lowest = _gaining(best, REGULAR_GAIN if best.affine else GAIN)
     for one in _other_orders(best):
-        cost = copy_cost(one, lowest)
-        if cost < lowest and one.fits:
+        if one.fits and (cost := copy_cost(one, lowest)) < lowest:
             best, lowest = one, cost
     return best
 
