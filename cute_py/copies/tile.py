@@ -75,8 +75,8 @@ OCCUPIED: Final = 2
 LOOKUP: Final = 10
 """Number of instructions of a table lookup of a row."""
 RESIDENT: Final = 6
-"""If at least this number of blocks fits in the shared memory of a multiprocessor, those with large tiles have the
-maximum number of threads, so that at most 4 run there."""
+"""If at least this number of blocks fits in the shared memory of a multiprocessor, a block with a large tile gets the
+maximum number of threads, so that at most 4 blocks run there."""
 IDLE: Final = 1 / 8
 """Maximum fraction of a block's threads that may stay idle to keep each thread in its column."""
 
@@ -136,7 +136,8 @@ class BlockTile:
         where they are: the rows of each side span a single mode, and have no skew.
 
         Blocks that have the maximum number of threads because words are narrow use a table, and so do those that write
-        4 rows together: without it, 19 copies take 1.01 of the time on average, and up to 1.16 (NVIDIA H200).
+        4 rows together. If threads compute these rows instead, 19 copies take 1.01 of the time on average, and up to
+        1.16 (NVIDIA H200).
         """
         looked_up = self.shape.together == TOGETHER[0] or self.shape.threads == MAX_THREADS
         return self.shape.in_steps and not self.skew and not looked_up
@@ -145,9 +146,9 @@ class BlockTile:
     def threads(self) -> int:
         """Number of threads per block.
 
-        If threads compute where rows are, and read and write many words of a large tile, a block has the maximum number
-        of threads, and fewer tiles are in flight. Measured on NVIDIA H200, 100 copies: 0.89 to 1.04 of the time with
-        256 threads, 0.97 on average.
+        If threads compute where rows are, rows of the source start between two words, and the tile is large, a block
+        has the maximum number of threads. Fewer tiles are then in flight. Measured on NVIDIA H200, 100 copies: 0.83 to
+        1.04 of the time with 256 threads, 0.97 on average.
         """
         shape = self.shape
         large = shape.elements * shape.element >= CROWDED and SM_SHARED_BYTES // self.block_bytes >= RESIDENT
@@ -488,8 +489,10 @@ def least_cost(shape: TileShape) -> float:
 
 
 def _alone(shape: TileShape) -> float:
-    """Return the cost per element that few blocks per multiprocessor have, because their loads and stores overlap
-    less."""
+    """Return the cost per element that few blocks per multiprocessor have, because their loads and stores overlap less.
+
+    It was fitted to blocks of at most 256 threads, unless words are narrow.
+    """
     memory = shape.elements * shape.element + RESERVED_SHARED_BYTES
     return ALONE * shape.element / max(1, min(SM_SHARED_BYTES // memory, SM_THREADS // shape.threads))
 
@@ -557,7 +560,8 @@ def best_tile(refinement: Refinement, element: int, limits: tuple[int, int]) -> 
     """Return the tile with the lowest cost, or None if the copy has no tile.
 
     A tile with other extents is used only if the estimated time of the copy then is at most `GAIN` of that time, and if
-    threads transpose as many columns in registers. (Two of 376 copies lost the columns and took 1.5 times as long.)
+    threads transpose as many columns in registers. (Two of 376 copies lost the columns and took 1.5 times as long.) The
+    cheapest tile of the usual extents and that of the others are compared after each has its best order of threads.
     """
     for least in LEAST:
         usual = _cheapest(tile_shapes(refinement, element, limits, least), math.inf)
@@ -603,7 +607,7 @@ def candidate_tiles(refinement: Refinement, element: int, limits: tuple[int, int
 def _together(shape: TileShape) -> Iterator[BlockTile]:
     """Yield tiles of these extents that write 4 rows together, from columns in different words of shared memory; none
     if that has no advantage."""
-    step = max(1, BANK_BYTES // shape.element)
+    step = max(1, BANK_BYTES // shape.element)  # wider elements have no such tile
     several = replace(shape, vectors=(shape.vectors[0], WORD), together=TOGETHER[0], step=step)
     if several.has_rows_apart:
         yield from _placed(several)
@@ -622,7 +626,7 @@ def _with_rows_together(tile: BlockTile) -> BlockTile:
     """Return the tile, or the cheapest one of these extents that writes several rows together, if that one costs less.
 
     If threads compute the offsets of rows, 4 rows together must gain as much as other extents. (Without this condition,
-    30 of 156 copies change, and take up to 1.3 times as long.) 8 rows together must gain `GAIN` over 4, and
+    30 of 156 copies change, and take up to 1.3 times as long.) 8 rows together must gain `GAIN`, and
     `REGULAR_GAIN` over one row if threads compute its offset.
     """
     best, lowest = tile, _gaining(tile, GAIN if tile.affine else 1)

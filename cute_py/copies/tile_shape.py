@@ -52,7 +52,8 @@ BLOCKS: Final = MULTIPROCESSORS
 QUICK: Final = 4096, 1024
 """Sufficient size of a tile of a copy in cache: bytes, or the fraction 1 / n of the copy. Measured on NVIDIA H200."""
 CROWDED: Final = 14000
-"""If words are narrow, a tile of at least this number of bytes gets a block with the maximum number of threads."""
+"""A tile of at least this number of bytes gets a block with the maximum number of threads if its words are narrow, or
+under the conditions of `BlockTile.threads`."""
 LARGE: Final = 9216
 """A block has 256 threads if its tile has more bytes than this. Measured on NVIDIA H200: with 256 threads, three tiles
 of 8 KiB took 1.09 to 1.3 times as long."""
@@ -61,11 +62,12 @@ MANY: Final = 8
 TOGETHER: Final = (4, 8)
 """Numbers of destination rows that adjacent threads may write together, where rows may start between two words and have
 elements of 1 or 2 bytes. The columns of the source that become these rows are in different words or banks of shared
-memory; 32 vectors of one row would be in the same word of each 16 bytes, and take at least four wavefronts. Measured on
+memory, 8 columns depending on `COLUMN_STEPS`; 32 vectors of one row would be in the same word of each 16 bytes, and
+take at least four wavefronts. Measured on
 NVIDIA H200: with 4, 14 copies take 0.97 of the time on average, and with 8 instead, 31 copies take 0.74 to 1.13 of that
 time, 0.97 on average."""
 COLUMN_STEPS: Final = (1, 2, 4)
-"""Columns of the source between two of 8 rows that are written together."""
+"""Distances, in columns of the source, from one of 8 rows that are written together to the next."""
 
 
 class Walk(NamedTuple):
@@ -91,7 +93,7 @@ class TileShape:
     contiguous run. vectors: bytes per thread access, for both sides. shifts: for each side, whether its rows may start
     between two words. columns: the number of elements of the source's first mode that a thread reads together; it
     writes the same number of rows. together: the number of destination rows that adjacent threads write. step: the
-    number of columns of the source between these rows.
+    distance, in columns of the source, from one of these rows to the next.
     """
 
     element: int
@@ -267,7 +269,7 @@ class TileShape:
 
     @functools.cached_property
     def threads(self) -> int:
-        """Number of threads per block."""
+        """Number of threads per block, unless `BlockTile.threads` has more."""
         size = self.elements * self.element
         if self.narrow and size >= CROWDED:  # measured: fewer tiles at a time are faster
             return MAX_THREADS
@@ -330,8 +332,8 @@ class TileShape:
 
 
 def _spread_columns(number: Places, extent: int, together: int, step: int) -> Places:
-    """Permute columns, so that `together` successive ones are `step` apart; columns that do not fill a block of the
-    product keep their places.
+    """Permute columns, so that `together` successive ones are `step` apart. The last columns, fewer than the product,
+    keep their places.
 
     >>> [int(column) for column in _spread_columns(np.arange(18), 18, 4, 4)]
     [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 16, 17]

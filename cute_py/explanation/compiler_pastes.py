@@ -14,7 +14,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from cute_py.arith_tuple import text as shown
 from cute_py.atom.copy_atom import CopyAtom
@@ -146,8 +146,12 @@ def _sized(sizes: Sequence[int]) -> str:
     return f"({','.join(f'_{n}' for n in sizes)})"
 
 
-Outcome: TypeAlias = "tuple[list[str], list[str]]"
-"""Lines about the operands and the problem; changes that work."""
+class Trial(NamedTuple):
+    """Lines about the operands and the problem; changes that were tried; advice that was not tried."""
+
+    lines: Sequence[str]
+    changes: Sequence[str] = ()
+    advice: Sequence[str] = ()
 
 
 def _refusal(make: Callable[[], _Made]) -> str:
@@ -158,13 +162,13 @@ def _refusal(make: Callable[[], _Made]) -> str:
         return f"{error.headline}{f' ({facts})' if facts else ''}"
 
 
-def _run_composition(call: _Call) -> Outcome | None:
+def _run_composition(call: _Call) -> Trial | None:
     a, b = _layout(call, "LShape", "LStride"), _layout(call, "RShape", "RStride")
     if not isinstance(a, Layout) or not isinstance(b, Layout) or not leaves(b.shape):
         return None
     lines = [f"composition(A, B) with A = {a}, B = {b}", _refusal(lambda: composition(a, b))]
     if unless_refused(composition, a, b) is not None:
-        return [*lines, whether_function(a, b)], []
+        return Trial([*lines, whether_function(a, b)])
     changes = []
     whole = coalesce(a)
     sizes = _flat(b.shape)
@@ -178,10 +182,10 @@ def _run_composition(call: _Call) -> Outcome | None:
                 break
     if whole != a and composes(whole, b):
         changes.append(f"coalesce A first: {whole} composes with {b}")
-    return lines, changes
+    return Trial(lines, changes)
 
 
-def _run_tile_to_shape(call: _Call) -> Outcome | None:
+def _run_tile_to_shape(call: _Call) -> Trial | None:
     block = _layout(call, "Shape", "Stride") or _layout(call, "B")
     target = _tree(call, "TrgShape") or _tree(call, "TargetShape")
     if block is None or not isinstance(target, tuple):
@@ -192,7 +196,7 @@ def _run_tile_to_shape(call: _Call) -> Outcome | None:
         if have and want % have:
             lines.append(f"mode {i}: the block has {have}, the target {want}; {have} does not divide {want}")
     if len(lines) == 1:
-        return lines, []
+        return Trial(lines)
     fitted = tuple(math.gcd(have, want) for have, want in zip(sizes, wanted, strict=False))
     grown = tuple(-(-want // have) * have for have, want in zip(sizes, wanted, strict=False) if have)
     changes = []
@@ -203,10 +207,10 @@ def _run_tile_to_shape(call: _Call) -> Outcome | None:
     padded = parse(_sized((*grown, *wanted[len(grown) :]))) if grown else None
     if isinstance(padded, tuple) and passes_check(lambda: tile_to_shape(domain_of(block), padded)):
         changes.append(f"a target of {_sized(_numbers(padded))} with this block")
-    return lines, changes
+    return Trial(lines, changes)
 
 
-def _run_divide(call: _Call) -> Outcome | None:
+def _run_divide(call: _Call) -> Trial | None:
     layout = _layout(call, "LShape", "LStride") or _layout(call, "Shape", "Stride")
     tiler = _tree(call, "Tiler") or _tree(call, "Tile") or _tree(call, "TShape")
     if not isinstance(layout, Layout) or tiler is None:
@@ -219,16 +223,16 @@ def _run_divide(call: _Call) -> Outcome | None:
         shorter = tiler[:held] if isinstance(tiler, tuple) else tiler
         if divides_whole(layout, shorter):
             changes.append(f"the tiler {shown(shorter)}, of {held} modes")
-        return lines, changes
+        return Trial(lines, changes)
     lines.append(_refusal(lambda: logical_divide(layout, tiler)))
     sizes, extents = _numbers(tiler), _numbers(layout.shape)
     fitted = tuple(math.gcd(n, size) for n, size in zip(sizes, extents, strict=False))
     if sizes and fitted != sizes and divides_whole(layout, parse(_sized(fitted))):
         changes.append(f"the tiler {_sized(fitted)}, which divides the layout")
-    return lines, changes
+    return Trial(lines, changes)
 
 
-def _run_upcast(call: _Call) -> Outcome | None:
+def _run_upcast(call: _Call) -> Trial | None:
     layout = _layout(call, "Shape", "Stride")
     factor = call.types.get("N", "").strip("_?")
     if not isinstance(layout, Layout) or not factor.isdecimal() or len(factor) > 6:
@@ -239,27 +243,30 @@ def _run_upcast(call: _Call) -> Outcome | None:
     bad = [(s, d) for s, d in pairs if d and d % n and n % d]
     lines += [f"stride {d} (of the mode of size {s}) neither divides {n} nor is a multiple of it" for s, d in bad]
     if not bad:
-        return [*lines, _refusal(lambda: upcast(layout, n))], []
+        return Trial([*lines, _refusal(lambda: upcast(layout, n))])
     fits = [k for k in range(min(n - 1, 64), 0, -1) if passes_check(functools.partial(upcast, layout, k))]
     changes = [f"recast by {fits[0]} at most" + (": no recast to a wider type" if fits[0] == 1 else "")] if fits else []
-    padded = [-(-d // n) * n for _, d in bad[:1]]
-    return lines, changes + [f"or pad stride {bad[0][1]} to {padded[0]}" for _ in padded]
+    wrong = [d for _, d in bad]
+    strides = [-(-d // n) * n if d in wrong else d for d in _flat(layout.stride)]
+    if passes_check(lambda: upcast(Layout(_flat(layout.shape), tuple(strides)), n)):
+        changes += [f"pad stride {d} to {-(-d // n) * n}" for d in dict.fromkeys(wrong)]
+    return Trial(lines, changes)
 
 
 def _flat(tree: Tree) -> tuple[int, ...]:
     return tuple([int(n) for n in leaves(tree) if isinstance(n, int)])
 
 
-def _refused(operation: Callable[..., Layout], *arguments: tuple[str, str]) -> Callable[[_Call], Outcome | None]:
+def _refused(operation: Callable[..., Layout], *arguments: tuple[str, str]) -> Callable[[_Call], Trial | None]:
     """Return a function that runs an operation on the layouts of a call and reports the error. Each argument names the
     shape and the stride of one layout. No change is offered."""
 
-    def run(call: _Call) -> Outcome | None:
+    def run(call: _Call) -> Trial | None:
         made = [_layout(call, *names) for names in arguments]
         if not all(isinstance(layout, Layout) for layout in made):
             return None
         shown_call = f"{operation.__name__}({', '.join(map(str, made))})"
-        return [shown_call, _refusal(lambda: operation(*made))], []
+        return Trial([shown_call, _refusal(lambda: operation(*made))])
 
     return run
 
@@ -282,7 +289,7 @@ def _narrower(atom: CopyAtom) -> list[CopyAtom]:
 _WIDTH: Final = re.compile(r"(?<=x)[0-9]+|<.*")
 
 
-def _run_tiled_copy(call: _Call) -> Outcome | None:
+def _run_tiled_copy(call: _Call) -> Trial | None:
     """Explain a tiled copy that has fewer threads or values than its copy atom needs."""
     atom, layout = _copy_operation(call.types.get("Copy_Atom", "")), _layout(call, "LayoutCopy_TV")
     tiler = _tree(call, "ShapeTiler_MN")
@@ -304,11 +311,11 @@ def _run_tiled_copy(call: _Call) -> Outcome | None:
         for n, h, what in zip(need, have, ("thread", "value"), strict=True)
         if h % n
     ]
-    offered = [*changes, *(f"a layout with {part}{' per thread' * ('value' in part)}" for part in more)]
-    return lines, offered if more else []
+    advice = [f"a layout with {part}{' per thread' * ('value' in part)}" for part in more]
+    return Trial(lines, changes if more else [], advice)
 
 
-def _run_copy_atom(call: _Call) -> Outcome | None:
+def _run_copy_atom(call: _Call) -> Trial | None:
     """Explain a copy atom that is called on parts of the wrong size."""
     atom = _copy_operation(call.types.get("Args", ""), call.types.get("CopyInternalType", ""))
     source, target = _layout(call, "SLayout"), _layout(call, "DLayout")
@@ -320,16 +327,14 @@ def _run_copy_atom(call: _Call) -> Outcome | None:
         f"{int(atom.num_val_dst)}; the source has {held}, the destination {given}"
     ]
     if held == int(atom.num_val_src) and given == int(atom.num_val_dst):
-        return lines, []
+        return Trial(lines)
     fits = [one for one in _narrower(atom) if int(one.num_val_src) == held and int(one.num_val_dst) == given]
     changes = [f"{one.name}, which moves {held}" for one in fits[:1]]
-    return lines, [
-        *changes,
-        "partition both with one tiled copy: use partition_S and partition_D, and retile_D for a fragment",
-    ]
+    advice = "partition both with one tiled copy: use partition_S and partition_D, and retile_D for a fragment"
+    return Trial(lines, changes, [advice])
 
 
-def _run_mma(call: _Call) -> Outcome | None:
+def _run_mma(call: _Call) -> Trial | None:
     """Explain an MMA operation that is called on fragments of the wrong size."""
     atom = unless_refused(mma_atom, re.sub(r"^MMA_Traits<(.*)>$", r"\1", call.types.get("AnyMMATraits", "")))
     if atom is None:
@@ -342,11 +347,11 @@ def _run_mma(call: _Call) -> Outcome | None:
             lines.append(
                 f"{letter}: the fragment has {counted(have, 'value')}, but {atom.name} needs {need} per thread"
             )
-    offered = ["use fragments of the tiled MMA: partition_fragment_A, _B and _C have its sizes"]
-    return lines, offered if lines else []
+    advice = ["use fragments of the tiled MMA: partition_fragment_A, _B and _C have its sizes"]
+    return Trial(lines, advice=advice if lines else [])
 
 
-_RUNS: Final[dict[str, Callable[[_Call], Outcome | None]]] = {
+_RUNS: Final[dict[str, Callable[[_Call], Trial | None]]] = {
     "composition": _run_composition,
     "composition_impl": _run_composition,
     "tile_to_shape": _run_tile_to_shape,
@@ -364,7 +369,7 @@ _RUNS: Final[dict[str, Callable[[_Call], Outcome | None]]] = {
 """C++'s function -> the function that runs it here."""
 
 
-def run_operation(name: str, types: dict[str, str]) -> Outcome | None:
+def run_operation(name: str, types: dict[str, str]) -> Trial | None:
     """Run an operation of CuTe on operands given by the names of its C++ template arguments; None if it can't be
     run."""
     return _RUNS[name](_Call(name, types))
@@ -384,7 +389,7 @@ def read_compiler(text: str) -> list[Reading]:
     return found or [*_other_errors(text)] or [*_backtrace(text)]
 
 
-def _run_first(calls: Sequence[_Call]) -> Outcome | None:
+def _run_first(calls: Sequence[_Call]) -> Trial | None:
     """Run the first operation that can be run; the function that users call comes before its steps."""
     known = [call for call in calls if call.name in _RUNS]
     outcomes = (_RUNS[call.name](call) for call in sorted(known, key=lambda call: call.name == "composition_impl"))
@@ -403,11 +408,11 @@ def _backtrace(text: str) -> Iterator[Reading]:
     calls = [call for call in _calls(text) if call.types] if places else []
     if not calls:
         return
-    lines, changes = _run_first(calls) or ([], [])
+    lines, changes, advice = _run_first(calls) or Trial([])
     missing = ("the error before these instantiations, with its condition",)
     kind = "Instantiations of CuTe's functions, from a compiler"
     span = places[0].start(), max(place.end() for place in places)
-    yield Reading(kind, *span, [*_undivided(calls), *lines, *_chain(calls)], (), changes, missing)
+    yield Reading(kind, *span, [*_undivided(calls), *lines, *_chain(calls)], (), changes, missing, advice=advice)
 
 
 def _static(text: str, match: re.Match[str], end: int) -> Reading:
@@ -427,10 +432,10 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
     lines += [f"{m[1]} and {m[2]}: neither divides the other" for m in some(_REMAINDER.finditer(notes), 1)]
     lines += _undivided(calls)
     if outcome := _run_first(calls):
-        more, changes = outcome
+        more, changes, advice = outcome
         lines += more
     else:
-        more, changes = _multiples(condition, calls)
+        more, changes, advice = _multiples(condition, calls)
         lines += [*_compared(condition, calls), *_entries(calls), *more]
     lines += _chain(calls)
     known = condition_id(condition)
@@ -441,7 +446,7 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
     notes_asked = "the instantiation notes, which contain the types: compile without -w, or print the layouts"
     missing = () if calls or _INSTANCE.search(before + notes) else (notes_asked,)
     kind = f"A static assertion{' of CuTe' if of_cute else ''}, from a compiler"
-    return Reading(kind, match.start(), end, lines, (broken,), changes, missing)
+    return Reading(kind, match.start(), end, lines, (broken,), changes, missing, advice=advice)
 
 
 _WRAPPED_REST: Final = re.compile(r'\n([^"\n]{1,300})"')
@@ -500,17 +505,17 @@ _MULTIPLE: Final = re.compile(
 )
 
 
-def _multiples(condition: str, calls: Sequence[_Call]) -> tuple[list[str], list[str]]:
-    """Explain a block size that is not a multiple of any shared-memory layout atom of wgmma. Return a line with both
-    sizes, and the change."""
+def _multiples(condition: str, calls: Sequence[_Call]) -> Trial:
+    """Explain a block size that is not a multiple of any shared-memory layout atom of wgmma."""
     for match, call in itertools.product(some(_MULTIPLE.finditer(condition), 1), calls):
         have, bits = call.types.get(match["name"], "").removeprefix("_"), type_bits(call.types.get(match["type"], ""))
         if have.isdecimal() and bits in (8, 16, 32, 64):
             atom = gmma_layout(match["atom"], f"uint{bits}")
             unit = int(size(domain_of(atom)[int(match["mode"])]))
             more = f"{match['name']} = {have}, and the narrowest atom, {atom}, has {unit} elements of {bits} bits there"
-            return [more], [f"{match['name']} = {-(-int(have) // unit) * unit}, or another multiple of {unit}"]
-    return [], []
+            wider = f"{match['name']} = {-(-int(have) // unit) * unit}, or another multiple of {unit}"
+            return Trial([more], advice=[wider])
+    return Trial([])
 
 
 def _entries(calls: Sequence[_Call]) -> list[str]:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, shortened, unless_refused
@@ -24,13 +24,19 @@ from cute_py.notation.argument_lists import matching_bracket
 from cute_py.notation.parse import parse
 
 if TYPE_CHECKING:
-    from cute_py.explanation.compiler_pastes import Outcome
+    from cute_py.explanation.compiler_pastes import Trial
 
 _NUMBER: Final = re.compile(r"(?<![\w@_])([0-9]{1,18})(?!@|\w)|(?<![\w@_])([0-9]{1,18})(?=@)")
 
 
-_Found: TypeAlias = tuple[str, str, Sequence[str], Sequence[str]]
-"""Rule, message, lines about the operands, changes."""
+class _Found(NamedTuple):
+    """A rule, the message, lines about the operands, changes that were tried, and advice that was not tried."""
+
+    rule: str
+    message: str
+    lines: Sequence[str] = ()
+    changes: Sequence[str] = ()
+    advice: Sequence[str] = ()
 
 
 def read_dsl(text: str) -> list[Reading]:
@@ -58,9 +64,9 @@ def _whole(text: str, reading: Reading) -> Reading:
 def _computed(text: str) -> Iterator[Reading]:
     for row, match in found(text, rows("cute_dsl_operands")):
         if (outcome := _OPERANDS[row.operands](match)) is not None:
-            rule, message, lines, changes = outcome
+            rule, message, lines, changes, advice = outcome
             broken = (Diagnostic(rule, text=message, source=row.program),)
-            yield Reading(f"An error from {row.program}", *match.span(), lines, broken, changes)
+            yield Reading(f"An error from {row.program}", *match.span(), lines, broken, changes, advice=advice)
 
 
 def _static(spelled: str) -> str:
@@ -80,7 +86,7 @@ def _sizes(spelled: str) -> list[int] | None:
     return known if len(known) == len(sizes) else None
 
 
-def _run(name: str, left: str, right: str, of: tuple[str, str]) -> Outcome | None:
+def _run(name: str, left: str, right: str, of: tuple[str, str]) -> Trial | None:
     parts = [part for one in (left, right) for part in _static(one).split(":")]
     names = [f"{side}{part}" for side in of for part in ("Shape", "Stride")]
     if len(parts) != len(names):
@@ -90,7 +96,7 @@ def _run(name: str, left: str, right: str, of: tuple[str, str]) -> Outcome | Non
     return run_operation(name, dict(zip(names, parts, strict=True)))
 
 
-def _condition(outcome: Outcome) -> str:
+def _condition(outcome: Trial) -> str:
     """The CuTe condition that an operation broke when explain ran it."""
     return outcome[0][1].partition(" (")[0]
 
@@ -98,20 +104,16 @@ def _condition(outcome: Outcome) -> str:
 def _composition(match: re.Match[str]) -> _Found | None:
     if "?" in match["right"].partition(":")[0]:
         message = "the shape of the right layout must be static, because CuTe DSL can't compose with run-time sizes"
-        return (
-            "static shape",
-            message,
-            [f"{match['left']} o {match['right']}"],
-            ["use static sizes in the right layout"],
-        )
+        operands = f"{match['left']} o {match['right']}"
+        return _Found("static shape", message, [operands], advice=["use static sizes in the right layout"])
     outcome = _run("composition", match["left"], match["right"], ("L", "R"))
     message = "the right side can't be composed with the left"
-    return None if outcome is None else (_condition(outcome), message, *outcome)
+    return None if outcome is None else _Found(_condition(outcome), message, *outcome)
 
 
 def _product(match: re.Match[str]) -> _Found | None:
     outcome = _run("logical_product", match["left"], match["right"], ("L", "T"))
-    return None if outcome is None else (_condition(outcome), "these layouts have no product", *outcome)
+    return None if outcome is None else _Found(_condition(outcome), "these layouts have no product", *outcome)
 
 
 def _gemm(match: re.Match[str]) -> _Found | None:
@@ -128,12 +130,12 @@ def _gemm(match: re.Match[str]) -> _Found | None:
         message = (
             "the numbers of atoms agree, so this release of CuTe DSL refuses a valid form (wgmma with N = 8 before 4.8)"
         )
-        return "gemm", message, lines, ["use a newer nvidia-cutlass-dsl, or an N of at least 16"]
-    change = (
+        return _Found("gemm", message, lines, advice=["use a newer nvidia-cutlass-dsl, or an N of at least 16"])
+    advice = (
         "partition and slice A and B in the same way, and make the accumulator with partition_shape_C of the "
         "same tile (M, N)"
     )
-    return "gemm", f"the numbers of atoms differ: {'; '.join(wrong)}", lines, [change]
+    return _Found("gemm", f"the numbers of atoms differ: {'; '.join(wrong)}", lines, advice=[advice])
 
 
 def _congruent(match: re.Match[str]) -> _Found | None:
@@ -142,13 +144,14 @@ def _congruent(match: re.Match[str]) -> _Found | None:
         return None
     modes, given = len(sizes), len(_sizes(re.sub(r"\b_|\?", "1", match["coord"])) or ())
     lines = [f"the tensor {match['layout']} has {modes} modes, but the coordinate {match['coord']} has {given} entries"]
-    changes = [f"pass {modes} entries, one for each mode (None keeps a mode)"] if modes != given else []
+    advice = [f"pass {modes} entries, one for each mode (None keeps a mode)"] if modes != given else []
     if "@" in match["layout"]:
-        changes.append(
+        advice.append(
             "mode 0 of a tensor of tma_partition is one tile: call group_modes(x, 0, 2) on both tensors before "
             "tma_partition, and pass one entry for each other mode"
         )
-    return "coordinate", "the nesting of the coordinate differs from the nesting of the tensor", lines, changes
+    message = "the nesting of the coordinate differs from the nesting of the tensor"
+    return _Found("coordinate", message, lines, advice=advice)
 
 
 def _first_modes(match: re.Match[str]) -> _Found | None:
@@ -160,8 +163,8 @@ def _first_modes(match: re.Match[str]) -> _Found | None:
     if None in counts:
         return None
     message = f"one tile has {counts[0]} elements in shared memory, but {counts[1]} in the global tensor"
-    change = "use local_tile(gmem, tile, ...) with the tile of the TMA atom, then group_modes(x, 0, 2) on both tensors"
-    return "tma_partition", message, [], [change]
+    advice = "use local_tile(gmem, tile, ...) with the tile of the TMA atom, then group_modes(x, 0, 2) on both tensors"
+    return _Found("tma_partition", message, advice=[advice])
 
 
 def _v_map(match: re.Match[str]) -> _Found | None:
@@ -169,8 +172,8 @@ def _v_map(match: re.Match[str]) -> _Found | None:
     if smem is None or tile is None:
         return None
     message = f"the shared layout has {tuple(smem)} elements by mode, but the tile of the copy has {tuple(tile)}"
-    change = f"use a tiler of {tuple(smem)}, or a shared layout of {tuple(tile)}; slice off the mode of stages"
-    return "TMA requires CTA_Tile and SLayout top-level size equivalence.", message, [], [change]
+    advice = f"use a tiler of {tuple(smem)}, or a shared layout of {tuple(tile)}; slice off the mode of stages"
+    return _Found("TMA requires CTA_Tile and SLayout top-level size equivalence.", message, advice=[advice])
 
 
 _OPERANDS: Final[dict[str, Callable[[re.Match[str]], _Found | None]]] = {

@@ -233,7 +233,7 @@ def error_readings(text: str) -> Iterator[Reading]:
             meaning += [row.noted(match)] if said else []
             meaning += counts.meaning
             fits = counts.expected and not counts.padded
-            changes, advice = (changes + advice if fits else (), ())
+            changes, advice = (advice, ()) if fits and counts.sizes else ((), advice if fits else ())
             for place in counts.places:
                 yield Reading(f"The sizes of the product: {counts.sizes}", *place)
         yield Reading(kind, *match.span(), [*filter(None, meaning)], changes=changes, advice=advice)

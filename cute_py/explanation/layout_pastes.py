@@ -528,10 +528,11 @@ def array_reading(
     span: tuple[int, int], shape: tuple[int, ...], stride: tuple[int, ...], lines: list[str], dtype: str
 ) -> Reading:
     """Explain whether TMA can copy an array of this shape and stride, and if not, what to pad."""
-    from cute_py.explanation.offers import array_rules, copies_padded
+    from cute_py.explanation.offers import array_rules, copies_dense, copies_padded
 
     broken: list[Diagnostic] = []
     changes: list[str] = []
+    advice: list[str] = []
     offered: list[str] = []
     judged = False
     order = sorted((i for i in range(len(shape)) if shape[i] != 1), key=lambda i: (not stride[i], abs(stride[i])))
@@ -540,7 +541,8 @@ def array_reading(
     if order and stride[order[0]] != 1:
         text = f"no mode has stride 1 (the smallest stride is {stride[order[0]]} elements); TMA needs a contiguous mode"
         broken.append(Diagnostic("contiguous mode", "stride", stride[order[0]], "elements", text=text))
-        changes.append("copy it once: x.contiguous()")
+        sound = bool(dtype) and copies_dense(shape, type_bits(dtype))
+        (changes if sound else advice).append("copy it once: x.contiguous()")
     elif order:
         lines.append(f"mode {order[0]} is contiguous; TMA's modes, innermost first: {', '.join(map(str, order))}")
     for bits in (type_bits(dtype),) if dtype else ():
@@ -555,7 +557,7 @@ def array_reading(
                 padded = -(-stride[i] // unit) * unit
                 offered.append(f"pad mode {i}: stride {stride[i]} -> {padded} elements ({padded * bits // 8} bytes)")
         sizes, steps = [shape[i] for i in order], [stride[i] for i in order[1:]]
-        if offered and copies_padded(sizes, steps, bits):
+        if offered and stride[order[0]] == 1 and copies_padded(sizes, steps, bits):
             changes += offered
         judged = (rules := array_rules(sizes, steps, bits)) is not None
         broken += rules or []
@@ -569,7 +571,7 @@ def array_reading(
         lines += [f"stride {n} is not a multiple of 16 bytes for any type of 32 bits or less" for n in odd]
     missing = () if dtype else ("the element type",)
     head = f"Shape and stride of an array of {dtype}" if dtype else "Shape and stride of an array, as in PyTorch"
-    kept = Reading(head, *span, lines, broken, changes, missing)
+    kept = Reading(head, *span, lines, broken, changes, missing, advice=advice)
     return replace(kept, elsewhere="TMA can copy it.", judged=judged)
 
 

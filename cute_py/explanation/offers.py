@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, TypeVar
@@ -108,6 +109,18 @@ def copies_padded(sizes: Sequence[int], strides: Sequence[int], bits: int) -> bo
     # rows that end between two units are not padded
     before = unless_refused(_array_map, sizes, [n * bits // 8 for n in strides], bits)
     return passes_check(lambda: _array_map(sizes, [-(-n * bits // 128) * 16 for n in strides], bits), before)
+
+
+def copies_dense(shape: Sequence[int], bits: int) -> bool:
+    """Whether a tensor map takes a dense row-major array of this shape, outermost first.
+
+    >>> copies_dense((64, 32), 16), copies_dense((64, 33), 16)
+    (True, False)
+    """
+    sizes = [n for n in shape[::-1] if n != 1]
+    strides = [math.prod(sizes[:i]) for i in range(1, len(sizes))]
+    aligned = bits > 0 and not any(n * bits % 128 for n in strides)
+    return aligned and array_rules(sizes, strides, bits) == []
 
 
 def array_rules(sizes: Sequence[int], strides: Sequence[int], bits: int) -> list[Diagnostic] | None:

@@ -305,11 +305,11 @@ def _message(what: str) -> tuple[str, str]:
         return _few_registers(int(few["had"]), int(few["needs"] or 0))
     if unknown := _NO_TARGET.search(what):
         floor = next((row.floor for row in ARCHITECTURES if row.name == unknown["arch"]), None)
-        change = f"use .version {version_text(floor)} or later for {unknown['arch']}" if floor is not None else ""
-        return "this .version of PTX is too old for the target", change
+        to_do = f"use .version {version_text(floor)} or later for {unknown['arch']}" if floor is not None else ""
+        return "this .version of PTX is too old for the target", to_do
     if _NO_SUCH_GPU.search(what):
-        change = "use the ptxas of a toolkit whose nvcc --list-gpu-code lists the target"
-        return "this ptxas does not know the target: it is older than the GPU, or no longer supports it", change
+        to_do = "use the ptxas of a toolkit whose nvcc --list-gpu-code lists the target"
+        return "this ptxas does not know the target: it is older than the GPU, or no longer supports it", to_do
     if shared := _TOO_MUCH_SHARED.search(what):
         asked, most = int(shared["asked"], 16), int(shared["most"], 16)
         why = f"the kernel declares {asked} bytes of static shared memory; the limit is {most}"

@@ -1,7 +1,8 @@
 """The record of a finding in a pasted text (`Reading`), and the format of an answer.
 
 A recogniser is a function `text -> readings`. A reading describes one part of the text: its kind, the meaning of its
-values, the rules that they break (`Diagnostic`), changes that work, and the data that is missing for a verdict.
+values, the rules that they break (`Diagnostic`), changes that work, advice that was not tried, and the data that is
+missing for a verdict.
 Recognisers run in order, and each one gets the text without the parts that earlier recognisers have read.
 """
 
@@ -40,7 +41,7 @@ class Reading:
         kind: the kind of the part; begin, end: the position of the part in the text, in characters. meaning: lines that
             explain it.
         broken: the rules that it breaks; a warning marks a legal but harmful value.
-        changes: changes that work; each was tried against all rules.
+        changes: changes that work; each was tried, or is the whole rule with the numbers of the text.
         missing: data that the text lacks; elsewhere: other possible causes, if no rule is broken.
         judged: whether rules were checked, so that an empty `broken` means that no rule is broken. scope: the rules
             that were judged and the rules that were not.

@@ -2,8 +2,8 @@
 
 The TOML files next to this module contain the rows. A row has the pattern of a message (`pattern`), the program that
 prints it, its rule, its meaning (`text`) and what to do (`change`). If a change needs arithmetic,
-`calculator` names the function of `calculators.py` that computes it; it is tried. `note` names a function that compares
-the numbers.
+`calculator` names the function of `calculators.py` that computes it, and `explain` tries this change. `note` names a
+function that compares the numbers.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class Row:
         return "" if numbers is None else NOTES[self.note](numbers)
 
     def remedies(self, match: re.Match[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return (changes that passed their check, advice that was not tried) for the groups of a match; one of them
-        is empty."""
+        """Return (changes that passed their check, advice that was not tried) for the groups of a match; at least
+        one of them is empty."""
         groups = [group or "" for group in match.groups()]
         if self.calculator:
             numbers = _numbers(match)

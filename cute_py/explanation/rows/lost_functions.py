@@ -108,9 +108,13 @@ def lost_swizzles(prints: Sequence[Print]) -> Iterator[Reading]:
                 f"two tensors at shared address {address:#x}, one swizzled ({whole[2]}), one not ({plain[2]}): the "
                 "second lost the swizzle and reads the wrong elements"
             )
-            change = (
+            advice = (
                 f"make the second from the first: local_tile, a slice or composition of {whole[2]} keeps its swizzle"
             )
             yield Reading(
-                "One buffer, two layouts", plain[0], plain[0], (), (Diagnostic("lost swizzle", text=text),), (change,)
+                "One buffer, two layouts",
+                plain[0],
+                plain[0],
+                broken=(Diagnostic("lost swizzle", text=text),),
+                advice=(advice,),
             )

@@ -35,7 +35,8 @@ class ScaleCounts:
         meaning: lines with the sizes that each number corresponds to, and with the right number for the sizes in the
             text.
         padded: whether the actual number already includes padding.
-        expected: False if the sizes in the text need another number than the expected one, so that padding can't help.
+        expected: False if the expected number is not one of the order, or if the sizes in the text need another one,
+            so that padding can't help.
         sizes: the sizes that were read, as 'M = 384, K = 1024'. places: (begin, end) of each size in the text.
     """
 
@@ -63,7 +64,7 @@ def scale_counts(text: str, match: re.Match[str]) -> ScaleCounts:
             return ScaleCounts((), True)
         lines = [_tiles(count) for count in (want, have) if count == want or count % TILE == 0]
         lines.append(f"add {name} and K to the text to learn which of the two numbers is right")
-        return ScaleCounts((*lines, *_of_padding(have)), have % TILE == 0)
+        return ScaleCounts((*lines, *_of_padding(have)), have % TILE == 0, expected=want % TILE == 0)
     right = {block: _size(rows, depth, block) for block in blocks}
     lines = [
         f"{name} = {rows} and K = {depth} with {block} elements per scale need {count} scales: "

@@ -177,7 +177,7 @@ template <u32 EACH> struct Walk {
 };
 
 // The column of the source that becomes this row of the destination: TOGETHER successive rows are columns that are STEP
-// apart. Columns that do not fill a block of the product keep their places.
+// apart. The last columns, fewer than TOGETHER * STEP, keep their places.
 __device__ __forceinline__ u32 column_of(u32 row, u32 count) {
   constexpr u32 BLOCK = TOGETHER * STEP;
   if (STEP == 1 || row >= count / BLOCK * BLOCK) return row;
@@ -274,6 +274,7 @@ template <u32 BYTES> __device__ __forceinline__ void read_shared(u32 (&to)[(BYTE
 }
 // COUNT elements in one vector; `at(v)` is the address of its element v.
 template <u32 COUNT, class At> __device__ __forceinline__ Words<COUNT * ELEMENT_BYTES> gather(At at) {
+  static_assert(ELEMENT_BYTES >= 4 || COUNT == 1 || COUNT * ELEMENT_BYTES % 4 == 0, "whole words, or one element");
   Words<COUNT * ELEMENT_BYTES> out;
   u32 element[COUNT][(ELEMENT_BYTES + 3) / 4];
 #pragma unroll
@@ -563,9 +564,9 @@ def copy_tile(
     between elements of a destination vector in shared memory, as a compile-time constant; 0 makes it a parameter. skew:
     the extra bytes between successive vectors of a run, if threads compute offsets along runs. together, step:
     adjacent threads write vectors of this number of destination rows, which are columns of the source that are `step`
-    apart. grouped: whether blocks take tiles in groups of GROUP, see
-    `tile_of_block`. staged: whether each block copies the destination's tables to shared memory, where they follow the
-    tile, because L1 holds little beside it: a lookup in L2 takes as long as a load of the source.
+    apart. grouped: whether blocks take tiles in groups of GROUP, see `tile_of_block`. staged: whether each block copies
+    the destination's tables to shared memory, where they follow the tile, because L1 holds little beside it: a lookup
+    in L2 takes as long as a load of the source.
     """
     asynchronous = piece_bytes == source_bytes >= ASYNCHRONOUS
     most = 8 if asynchronous else max(1, min(8, 64 // source_bytes))
