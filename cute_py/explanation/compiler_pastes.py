@@ -248,8 +248,9 @@ def _run_upcast(call: _Call) -> Trial | None:
     changes = [f"recast by {fits[0]} at most" + (": no recast to a wider type" if fits[0] == 1 else "")] if fits else []
     wrong = [d for _, d in bad]
     strides = [-(-d // n) * n if d in wrong else d for d in _flat(layout.stride)]
-    if passes_check(lambda: upcast(Layout(_flat(layout.shape), tuple(strides)), n)):
-        changes += [f"pad stride {d} to {-(-d // n) * n}" for d in dict.fromkeys(wrong)]
+    padded = parse(f"{_sized(_flat(layout.shape))}:{_sized(strides)}")
+    if isinstance(padded, Layout) and passes_check(lambda: upcast(padded, n)):
+        changes.append("pad " + ", and ".join(f"stride {d} to {-(-d // n) * n}" for d in dict.fromkeys(wrong)))
     return Trial(lines, changes)
 
 

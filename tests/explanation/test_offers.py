@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import cute_py as cute
 from cute_py import Int, Layout, static
 from cute_py.errors import CompositionMismatchError, CuteError, InvalidTypeError, StaticAssertError
+from cute_py.explanation.compiler_pastes import run_operation
 from cute_py.explanation.dispatch import readings_of
 from cute_py.testing.strategies import layouts
 from cute_py.tma.descriptor.fixes import find_changes
@@ -262,3 +263,26 @@ def test_changes_of_maps_break_no_rule_and_add_no_hazard(request: cute.tma.Tenso
         if not violations(changed) and {found.rule for found in hazards(changed)} <= known
     }
     assert set(offered) <= sound
+
+
+def test_all_wrong_strides_of_an_upcast_are_padded_together() -> None:
+    made = run_operation("upcast", {"Shape": "(_4,_6,_8)", "Stride": "(_1,_6,_10)", "N": "4"})
+    assert made is not None
+    assert list(made.changes) == ["recast by 2 at most", "pad stride 6 to 8, and stride 10 to 12"]
+    with pytest.raises(CuteError):
+        cute.upcast(cute.parse("(_4,_6,_8):(_1,_8,_10)"), 4)
+    cute.upcast(cute.parse("(_4,_6,_8):(_1,_8,_12)"), 4)
+
+
+@pytest.mark.parametrize(("columns", "works"), [(33, False), (32, True)])
+def test_a_dense_copy_is_a_change_only_if_a_tensor_map_takes_it(columns: int, works: bool) -> None:
+    (reading,) = readings_of(f"torch.Size([64, {columns}]) stride ({2 * columns}, 2), torch.float16")
+    offered = ("copy it once: x.contiguous()",)
+    assert (reading.changes, reading.advice) == ((offered, ()) if works else ((), offered))
+
+
+@pytest.mark.parametrize(("count", "advice"), [(1024, 1), (1000, 0)])
+def test_padded_scales_without_sizes_are_advice(count: int, advice: int) -> None:
+    text = f"for MX scaling scale_a must have {count} (got: 800)"
+    (reading,) = [one for one in readings_of(text) if one.kind.startswith("An error")]
+    assert not reading.changes and len(reading.advice) == advice
