@@ -239,8 +239,9 @@ def _run_upcast(call: _Call) -> Trial | None:
         return None
     n = int(factor)
     lines = [f"upcast<{n}> of {layout}: {n} elements become one"]
-    pairs = zip(_flat(layout.shape), _flat(layout.stride), strict=False)
-    bad = [(s, d) for s, d in pairs if d and d % n and n % d]
+    trees = layout.shape, layout.stride
+    sizes, steps = ([int(leaf) if isinstance(leaf, int) else leaf for leaf in leaves(tree)] for tree in trees)
+    bad = [(s, d) for s, d in zip(sizes, steps, strict=True) if isinstance(d, int) and d and d % n and n % d]
     lines += [f"stride {d} (of the mode of size {s}) neither divides {n} nor is a multiple of it" for s, d in bad]
     if not bad:
         return Trial([*lines, _refusal(lambda: upcast(layout, n))])
@@ -248,7 +249,8 @@ def _run_upcast(call: _Call) -> Trial | None:
     changes = [f"recast by {fits[0]} at most" + (": no recast to a wider type" if fits[0] == 1 else "")] if fits else []
     wrong = [d for _, d in bad]
     strides = [-(-d // n) * n if d in wrong else d for d in _flat(layout.stride)]
-    padded = parse(f"{_sized(_flat(layout.shape))}:{_sized(strides)}")
+    known = all(isinstance(number, int) for number in (*sizes, *steps))
+    padded = parse(f"{_sized(_flat(layout.shape))}:{_sized(strides)}") if known else None
     if isinstance(padded, Layout) and passes_check(lambda: upcast(padded, n)):
         changes.append("pad " + ", and ".join(f"stride {d} to {-(-d // n) * n}" for d in dict.fromkeys(wrong)))
     return Trial(lines, changes)

@@ -272,6 +272,9 @@ def test_all_wrong_strides_of_an_upcast_are_padded_together() -> None:
     with pytest.raises(CuteError):
         cute.upcast(cute.parse("(_4,_6,_8):(_1,_8,_10)"), 4)
     cute.upcast(cute.parse("(_4,_6,_8):(_1,_8,_12)"), 4)
+    of_run_time = run_operation("upcast", {"Shape": "(_4,_8)", "Stride": "(int,_6)", "N": "4"})
+    assert of_run_time is not None and not any("pad" in change for change in of_run_time.changes)
+    assert of_run_time.lines[1].startswith("stride 6 (of the mode of size 8)")
 
 
 @pytest.mark.parametrize(("columns", "works"), [(33, False), (32, True)])
