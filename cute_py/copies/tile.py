@@ -151,14 +151,10 @@ class BlockTile:
         1.04 of the time with 256 threads, 0.97 on average.
         """
         shape = self.shape
-        large = shape.elements * shape.element >= CROWDED and SM_SHARED_BYTES // self.block_bytes >= RESIDENT
+        resident = SM_SHARED_BYTES // (self.shared_bytes + RESERVED_SHARED_BYTES)
+        large = shape.elements * shape.element >= CROWDED and resident >= RESIDENT
         many = self.has_regular_rows and shape.shifts[0] and not self.listed and not shape.narrow and large
         return MAX_THREADS if many else shape.threads
-
-    @property
-    def block_bytes(self) -> int:
-        """Bytes of shared memory that a block takes of a multiprocessor."""
-        return self.shared_bytes + RESERVED_SHARED_BYTES
 
     @property
     def steady(self) -> bool:
@@ -607,8 +603,7 @@ def candidate_tiles(refinement: Refinement, element: int, limits: tuple[int, int
 def _together(shape: TileShape) -> Iterator[BlockTile]:
     """Yield tiles of these extents that write 4 rows together, from columns in different words of shared memory; none
     if that has no advantage."""
-    step = max(1, BANK_BYTES // shape.element)  # wider elements have no such tile
-    several = replace(shape, vectors=(shape.vectors[0], WORD), together=TOGETHER[0], step=step)
+    several = replace(shape, vectors=(shape.vectors[0], WORD), together=TOGETHER[0], step=BANK_BYTES // shape.element)
     if several.has_rows_apart:
         yield from _placed(several)
 
@@ -629,15 +624,19 @@ def _with_rows_together(tile: BlockTile) -> BlockTile:
     30 of 156 copies change, and take up to 1.3 times as long.) 8 rows together must gain `GAIN`, and
     `REGULAR_GAIN` over one row if threads compute its offset.
     """
-    best, lowest = tile, _gaining(tile, GAIN if tile.affine else 1)
-    for one in _together(tile.shape):
-        if one.fits and (cost := copy_cost(one, lowest)) < lowest:
-            best, lowest = one, cost
-    lowest = _gaining(best, REGULAR_GAIN if best.affine else GAIN)
-    for one in _other_orders(best):
-        if one.fits and (cost := copy_cost(one, lowest)) < lowest:
-            best, lowest = one, cost
-    return best
+    four, _ = _cheaper(_together(tile.shape), _gaining(tile, GAIN if tile.affine else 1))
+    best = four or tile
+    eight, _ = _cheaper(_other_orders(best), _gaining(best, REGULAR_GAIN if best.affine else GAIN))
+    return eight or best
+
+
+def _cheaper(tiles: Iterable[BlockTile], limit: float) -> tuple[BlockTile | None, float]:
+    """Return the tile with the lowest cost below the limit, and its cost; (None, limit) if there is none."""
+    best, lowest = None, limit
+    for tile in tiles:
+        if tile.fits and (cost := copy_cost(tile, lowest)) < lowest:
+            best, lowest = tile, cost
+    return best, lowest
 
 
 def _cheapest(shapes: Iterable[tuple[TileShape, int]], limit: float, columns: int = 1) -> BlockTile | None:
@@ -648,9 +647,6 @@ def _cheapest(shapes: Iterable[tuple[TileShape, int]], limit: float, columns: in
     for bound, (_, tiles) in sorted(zip(bounds, placed, strict=True), key=lambda one: one[0]):
         if bound > lowest:
             break
-        for tile in tiles:
-            if tile.fits:
-                cost = copy_cost(tile, lowest)
-                if cost < lowest:
-                    best, lowest = tile, cost
+        found, lowest = _cheaper(tiles, lowest)
+        best = found or best
     return best

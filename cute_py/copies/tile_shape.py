@@ -63,9 +63,8 @@ TOGETHER: Final = (4, 8)
 """Numbers of destination rows that adjacent threads may write together, where rows may start between two words and have
 elements of 1 or 2 bytes. The columns of the source that become these rows are in different words or banks of shared
 memory, 8 columns depending on `COLUMN_STEPS`; 32 vectors of one row would be in the same word of each 16 bytes, and
-take at least four wavefronts. Measured on
-NVIDIA H200: with 4, 14 copies take 0.97 of the time on average, and with 8 instead, 31 copies take 0.74 to 1.13 of that
-time, 0.97 on average."""
+take at least four wavefronts. Measured on NVIDIA H200: with 4, 14 copies take 0.97 of the time on average, and with 8
+instead, 31 copies take 0.74 to 1.13 of that time, 0.97 on average."""
 COLUMN_STEPS: Final = (1, 2, 4)
 """Distances, in columns of the source, from one of 8 rows that are written together to the next."""
 

@@ -232,8 +232,10 @@ def error_readings(text: str) -> Iterator[Reading]:
             said = counts.expected and not (counts.padded and (missing or counts.places))
             meaning += [row.noted(match)] if said else []
             meaning += counts.meaning
-            fits = counts.expected and not counts.padded
-            changes, advice = (advice, ()) if fits and counts.sizes else ((), advice if fits else ())
+            if not counts.expected or counts.padded:
+                advice = ()
+            elif counts.sizes:  # both numbers were compared with these sizes
+                changes, advice = advice, ()
             for place in counts.places:
                 yield Reading(f"The sizes of the product: {counts.sizes}", *place)
         yield Reading(kind, *match.span(), [*filter(None, meaning)], changes=changes, advice=advice)
