@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from cute_py.copies.borrowed_rows import BorrowedRows, RunMode
 from cute_py.copies.modes import VECTORS, CopyMode, Refinement
 from cute_py.gpu.kernels.relayout import GRAIN, MAX_CLASSES, MAX_THREADS, WORD
 from cute_py.targets import BANK_BYTES, MULTIPROCESSORS, SECTOR_BYTES, WARP
@@ -132,13 +133,15 @@ class TileShape:
     @functools.cached_property
     def torn_sectors(self) -> float:
         """Number of sectors of the destination that a full tile writes in part, on average."""
-        torn = 2 * self.rows(0, 1) * self.columns
         if self.shifts[1]:
-            return torn * self.loose_ends
-        steps = [self.modes[m].destination for m in self.orders[1][self.runs[1] :]]
+            return 2 * self.rows(0, 1) * self.columns * self.loose_ends
+        order = self.orders[1]
+        whole = _run(self.modes, self.extents, order, "destination")  # rows may be shorter, if they are adjacent
+        size = math.prod([self.extents[m] for m in order[:whole]])
+        steps = [self.modes[m].destination for m in order[whole:]]
         steps += [m.destination * t for m, t, n in zip(self.modes, self.extents, self.counts, strict=True) if n > 1]
-        grain = math.gcd(self.run(0, 1) * self.element, *[step * self.element for step in steps], SECTOR_BYTES)
-        return torn * (1 - grain / SECTOR_BYTES)
+        grain = math.gcd(size * self.element, *[step * self.element for step in steps], SECTOR_BYTES)
+        return 2 * self.elements / size * (1 - grain / SECTOR_BYTES)
 
     @functools.cached_property
     def unfilled(self) -> float:
@@ -160,12 +163,16 @@ class TileShape:
         return last if self.shifts[0] and last == self.orders[0][self.runs[0] - 1] else -1
 
     @functools.cached_property
+    def borrowed(self) -> int:
+        """Number of elements that a destination row needs from the next tile, to complete the sector that it ends
+        in."""
+        return GRAIN // self.element - 1 if self.run_mode >= 0 else 0
+
+    @functools.cached_property
     def halo(self) -> int:
-        """Number of elements of `run_mode` that a tile reads beyond its end."""
-        if self.run_mode < 0:
-            return 0
+        """Number of coordinates of `run_mode` that have borrowed elements."""
         before = math.prod([self.extents[m] for m in self.orders[1][: self.runs[1] - 1]])
-        return -(-(GRAIN // self.element - 1) // before)
+        return -(-self.borrowed // before)
 
     @functools.cached_property
     def bits(self) -> tuple[int, ...]:
@@ -192,12 +199,34 @@ class TileShape:
             for m, t, bit in zip(self.modes, self.extents, self.bits, strict=True)
         )
 
+    def borrows(self, combination: int) -> bool:
+        """Whether tiles of a class read elements of the next tile."""
+        at = self.run_mode
+        return at >= 0 and self.counts[at] > 1 and not combination & self.bits[at]
+
     def held_extents(self, combination: int) -> tuple[int, ...]:
-        """Return the extent of each mode that tiles of a class read."""
-        own, at = self.class_extents(combination), self.run_mode
-        if at < 0 or self.counts[at] == 1 or combination & self.bits[at]:
+        """Return the extent of each mode that tiles of a class read, in part or completely."""
+        own = self.class_extents(combination)
+        if not self.borrows(combination):
             return own
-        return tuple([e + self.halo * (i == at) for i, e in enumerate(own)])
+        return tuple([e + self.halo * (i == self.run_mode) for i, e in enumerate(own)])
+
+    def held_run(self, combination: int) -> int:
+        """Return the number of elements of a destination row that tiles of a class read."""
+        return self.run(combination, 1) + self.borrowed * self.borrows(combination)
+
+    def borrowed_rows(self, combination: int) -> BorrowedRows | None:
+        """Return which rows of the source the tiles of a class read, by the modes of the destination's run; None if
+        they read all rows of `held_extents`."""
+        run, rows = self.orders[1][: self.runs[1]], self.orders[0][self.runs[0] :]
+        if not self.borrows(combination) or self.run_mode not in rows or len(run) == 1:
+            return None
+        extents, weight, found = self.held_extents(combination), 1, list[RunMode]()
+        for m in run:
+            if m in rows:
+                found.append(RunMode(m, weight, extents[m]))
+            weight *= extents[m]
+        return BorrowedRows(tuple(reversed(found)), self.held_run(combination))
 
     @functools.cached_property
     def held(self) -> tuple[int, ...]:
@@ -215,8 +244,10 @@ class TileShape:
 
     def rows(self, combination: int, side: int) -> int:
         """Return the number of rows of a side."""
-        extents = self.side_extents(combination, side)
-        return math.prod([extents[m] for m in self.orders[side][self.runs[side] :]]) // (self.columns if side else 1)
+        extents, borrowed = self.side_extents(combination, side), None if side else self.borrowed_rows(combination)
+        inside = [mode for mode, _, _ in borrowed.modes] if borrowed else []
+        found = math.prod([extents[m] for m in self.orders[side][self.runs[side] :] if m not in inside])
+        return found * (borrowed.total if borrowed else 1) // (self.columns if side else 1)
 
     def vectors_of(self, combination: int, side: int) -> int:
         """Return the number of vectors in a row; on a shifted side, one for each word that the row may touch."""
@@ -233,6 +264,15 @@ class TileShape:
 
     def row_digits(self, combination: int, side: int, number: Places) -> tuple[tuple[int, Places], ...]:
         """Return (mode, coordinates in elements) for the rows with these indices."""
+        if side == 0 and (borrowed := self.borrowed_rows(combination)):
+            extents = self.held_extents(combination)
+            every = self._digits(combination, 0, np.arange(math.prod([extents[m] for m in self.row_modes(0)])))
+            kept = np.flatnonzero(borrowed.contains(dict(every)))
+            number = kept[number]
+        return self._digits(combination, side, number)
+
+    def _digits(self, combination: int, side: int, number: Places) -> tuple[tuple[int, Places], ...]:
+        """Return (mode, coordinates in elements) for rows with these indices among all rows of a box."""
         extents, found = self.side_extents(combination, side), []
         for m in self.row_modes(side):
             each = self.columns if side == 1 and m == self.orders[0][0] else 1
@@ -296,6 +336,24 @@ class TileShape:
         run = math.prod([self.extents[m] for m in self.orders[1][: self.columns_in_run]]) * self.element
         width = next(w for w in widths_of(self.element) if w <= self.vectors[1] and run % w == 0)
         return replace(self, runs=(self.runs[0], self.columns_in_run), vectors=(self.vectors[0], width))
+
+    def with_next_run(self) -> TileShape | None:
+        """Return the shape with one coordinate of the mode that continues its destination rows, so that tiles complete
+        their last sectors with elements of the next run; None if there is no such mode.
+
+        Without it, rows that contain the whole of their modes end between two sectors in each tile.
+        """
+        run, size = self.orders[1][: self.runs[1]], self.run(0, 1)
+        whole = all(self.counts[m] == 1 for m in run)
+        if not self.shifts[1] or not whole or size < GRAIN // self.element:
+            return None
+        following = [i for i, m in enumerate(self.modes) if m.destination == size and self.extents[i] == 1 < m.size]
+        if not following:
+            return None
+        inside, others = self.orders[0][: self.runs[0]], self.orders[0][self.runs[0] :]
+        rows = sorted([following[0], *others], key=lambda m: abs(self.modes[m].source))
+        written = *run, following[0], *self.orders[1][self.runs[1] :]
+        return replace(self, orders=((*inside, *rows), written), runs=(self.runs[0], self.runs[1] + 1))
 
     def row_modes(self, side: int) -> list[int]:
         """Return the modes that the rows of a side count. If rows are written together, the source's first mode is
@@ -588,6 +646,8 @@ def _shapes(
         yield shape, grain
         if shape.columns_in_run:
             yield shape.with_columns_apart(), grain
+        if next_run := shape.with_next_run():
+            yield next_run, grain
 
 
 def _lending(size: int, extent: int, halo: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 from collections.abc import Iterable, Iterator
 
@@ -184,7 +185,7 @@ def test_rows_written_together_arrive(shape: tuple[int, ...], order: tuple[int, 
     ("shape", "order", "element", "runs", "step", "vector"),
     [
         ((7, 57, 9, 16), (3, 0, 1, 2), 1, 0, 1, 8),
-        ((19, 31, 75), (2, 1, 0), 1, 2, 4, 16),
+        ((9, 75, 32), (2, 1, 0), 1, 2, 4, 8),
         ((57, 33, 31), (2, 1, 0), 2, 2, 1, 16),
     ],
 )
@@ -196,6 +197,33 @@ def test_eight_rows_written_together_arrive(
     facts = thread_launches(carried_out(permuted(shape, order, element)))[0].kernel.facts
     assert (facts["TOGETHER"], facts["RUNS_PER_VECTOR"], facts["AFFINE"]) == (8, runs, 1)
     assert (facts["STEP"], facts["DESTINATION_BYTES"]) == (step, vector)
+
+
+@pytest.mark.parametrize(
+    ("shape", "order", "element", "following", "compact", "together"),
+    [
+        ((13, 13, 121), (2, 1, 0), 2, False, True, 1),
+        ((33, 27, 40), (2, 1, 0), 2, False, False, 4),
+        ((21, 14, 75), (2, 1, 0), 4, False, True, 1),
+        ((10, 20, 10, 26), (2, 0, 3, 1), 1, True, False, 1),
+        ((21, 4, 31, 19), (3, 1, 0, 2), 1, True, True, 4),
+    ],
+)
+@pytest.mark.usefixtures("pitched", "large", "by_threads")
+def test_tiles_that_read_a_part_of_the_next_tile_arrive(
+    shape: tuple[int, ...], order: tuple[int, ...], element: int, following: bool, compact: bool, together: int
+) -> None:
+    """following: whether the next tile is in the next run of the destination's rows. compact: whether shared memory has
+    the modes in another order than the source, so that rows that are not read take no memory."""
+    tile = carried_out(permuted(shape, order, element)).threads_tile
+    assert tile is not None
+    form, borrowed = tile.shape, tile.shape.borrowed_rows(0)
+    assert borrowed is not None
+    rows = form.orders[0][form.runs[0] :]
+    assert form.rows(0, 0) <= math.prod(form.held[m] for m in rows)
+    assert (form.extents[form.run_mode] == 1) == following
+    assert (sorted(rows, key=lambda m: tile.pitches[m]) != list(rows)) == compact
+    assert form.together == together
 
 
 @pytest.mark.parametrize(("shape", "element"), [((301, 129), 1), ((301, 63), 2), ((129, 63), 4)])
@@ -264,7 +292,7 @@ def test_blocks_of_columns_and_skewed_rows_arrive(shape: tuple[int, int], elemen
     ("shape", "element", "columns", "swizzled", "skew"),
     [
         ((4, 592, 8), 1, 4, True, False),
-        ((3, 296, 16), 1, 1, True, False),
+        ((3, 301, 32), 1, 1, True, False),
         ((3, 75, 256), 2, 1, True, False),
         ((2, 119, 512), 1, 1, False, True),
         ((3, 333, 48), 1, 1, False, True),
