@@ -40,7 +40,7 @@ class BorrowedRows(NamedTuple):
     >>> rows.total  # 5 of each of two coordinates of mode 1, and the first one of the third
     11
     >>> rows.reach([4, 100])
-    204
+    200
     """
 
     modes: tuple[RunMode, ...]
