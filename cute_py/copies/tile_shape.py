@@ -135,13 +135,25 @@ class TileShape:
         """Number of sectors of the destination that a full tile writes in part, on average."""
         if self.shifts[1]:
             return 2 * self.rows(0, 1) * self.columns * self.loose_ends
-        order = self.orders[1]
-        whole = _run(self.modes, self.extents, order, "destination")  # rows may be shorter, if they are adjacent
+        number, grain = self._whole_runs(1, SECTOR_BYTES)
+        return 2 * number * (1 - grain / SECTOR_BYTES)
+
+    @functools.cached_property
+    def unpaired_runs(self) -> float:
+        """Number of runs of the source, in whole words, that are not pairs of sectors, which memory reads together."""
+        number, grain = self._whole_runs(0, 2 * SECTOR_BYTES)
+        return 0 if self.shifts[0] or grain == 2 * SECTOR_BYTES else number
+
+    def _whole_runs(self, side: int, limit: int) -> tuple[float, int]:
+        """Return the number of contiguous runs of a full tile, which may have several adjacent rows, and the bytes that
+        their size and their distances are multiples of, at most `limit`."""
+        order, name = self.orders[side], ("source", "destination")[side]
+        whole = _run(self.modes, self.extents, order, name)
         size = math.prod([self.extents[m] for m in order[:whole]])
-        steps = [self.modes[m].destination for m in order[whole:]]
-        steps += [m.destination * t for m, t, n in zip(self.modes, self.extents, self.counts, strict=True) if n > 1]
-        grain = math.gcd(size * self.element, *[step * self.element for step in steps], SECTOR_BYTES)
-        return 2 * self.elements / size * (1 - grain / SECTOR_BYTES)
+        steps = [getattr(self.modes[m], name) for m in order[whole:]]
+        tiles = zip(self.modes, self.extents, self.counts, strict=True)
+        steps += [getattr(m, name) * t for m, t, n in tiles if n > 1]
+        return self.elements / size, math.gcd(size * self.element, *[step * self.element for step in steps], limit)
 
     @functools.cached_property
     def unfilled(self) -> float:
