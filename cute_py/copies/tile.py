@@ -406,6 +406,8 @@ def _with_rows(shape: TileShape, pad: int, skew: int = 0, congruent: int = WORD)
 def _in_order(shape: TileShape, order: Sequence[int], pad: int, skew: int, congruent: int) -> BlockTile:
     """Return the tile whose shared memory has the modes in this order, the innermost first."""
     pitches, step, borrowed = [0] * len(shape.modes), shape.element, shape.borrowed_rows(0)
+    first, run = shape.orders[1][0], {mode for mode, _, _ in borrowed.modes} if borrowed else set[int]()
+    skews = -(-shape.held[first] * shape.element // shape.vectors[1]) * skew
     for place, m in enumerate(order):
         if place == shape.runs[0]:
             grain = shape.vectors[0]
@@ -414,10 +416,10 @@ def _in_order(shape: TileShape, order: Sequence[int], pad: int, skew: int, congr
             step += (shape.modes[m].source * shape.element - step) % congruent
         pitches[m] = step
         step *= shape.held[m]
-        if borrowed and {*order[shape.runs[0] : place + 1]} == {mode for mode, _, _ in borrowed.modes}:
-            step = borrowed.reach(pitches) + pitches[order[shape.runs[0]]]
-        if skew and m == shape.orders[1][0]:
-            step += -(-shape.held[m] * shape.element // shape.vectors[1]) * skew
+        if borrowed and {*order[shape.runs[0] : place + 1]} == run:
+            step = borrowed.reach(pitches) + pitches[order[shape.runs[0]]] + skews * (first in run)
+        elif m == first:
+            step += skews
     return _finished(shape, pitches, IDENTITY, skew)
 
 
