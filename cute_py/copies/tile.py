@@ -538,7 +538,7 @@ def tile_cost(tile: BlockTile, bound: float = math.inf) -> float:
     shape = tile.shape
     apart = int(shape.vectors[1] > tile.unit and not tile.folded_pitch)
     if tile.run_size:  # each element of the vector looks up its run
-        apart += {2: 2, 3: 3}.get(tile.runs_per_vector, 5)
+        apart += {2: 2, 3: 3}.get(tile.runs_per_vector, 12)
     apart += (tile.listed and not tile.run_size) + 2 * bool(tile.skew and shape.shifts[1])
     issued = _issued(shape, tile.piece, tile.unit, 0 if tile.affine else LOOKUP, apart, shape.loose_ends)
     lines, most = shape.elements * shape.element / LINE_BYTES, bound * shape.elements

@@ -18,8 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from cute_py.copies.borrowed_rows import BorrowedRows, RunMode
-from cute_py.copies.modes import VECTORS, CopyMode, Refinement
+from cute_py.copies.modes import VECTORS, BorrowedRows, CopyMode, Refinement, RunMode
 from cute_py.gpu.kernels.relayout import GRAIN, MAX_CLASSES, MAX_THREADS, WORD
 from cute_py.targets import BANK_BYTES, MULTIPROCESSORS, SECTOR_BYTES, WARP
 

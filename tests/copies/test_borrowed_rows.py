@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cute_py.copies import tile_shape as tile_shape_module
-from cute_py.copies.borrowed_rows import BorrowedRows, RunMode
-from cute_py.copies.modes import refine
+from cute_py.copies.modes import BorrowedRows, RunMode, refine
 from cute_py.copies.tile import candidate_tiles
 from tests.copies.pairs import permuted
 
