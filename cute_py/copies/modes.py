@@ -9,8 +9,8 @@ Splitting at these products then makes both lists of modes equal. The copy is li
 XORs the offsets of this side. Otherwise the sizes have no common refinement, and the copy is general: matching modes at
 either end are split off, and each side keeps its own list of the modes in between.
 
-A tile of a copy also reads the elements of the next tile that complete the last sectors of its destination rows:
-`BorrowedRows` are the rows of the source that contain them.
+A tile of a copy also reads the elements of the next tile that complete the last sectors of its destination rows.
+`BorrowedRows` are the rows of the source that such a tile reads.
 """
 
 from __future__ import annotations

@@ -55,8 +55,8 @@ TORN: Final = 10
 """Cycles per sector of the destination that a tile writes in part."""
 HELD: Final = 0.04
 """Cycles per element of 1 byte if rows of the source are whole words that go through registers, and rows of the
-destination may start between two words. Measured on NVIDIA H200: 187 such tiles take 1.1 times as long, compared with
-136 tiles that are copied without registers."""
+destination may start between two words. Measured on NVIDIA H200: without it, 187 such tiles take 1.1 times as long as
+estimated, and 136 tiles that are copied without registers do not."""
 ROWS: Final = (3, 1.2)
 """Cycles per row of the (source, destination) of a tile."""
 UNPAIRED: Final = 1
@@ -357,7 +357,8 @@ def _placed(shape: TileShape) -> Iterator[BlockTile]:
     }
     whole = shape.shifts[1] or extents[first] * element % shape.vectors[1] == 0
     apart = {**cuts, run: shape}.get(before)
-    if apart is not None and (whole or element == 1) and shape.vectors[1] > element:
+    moves = first in order  # with a stride of 0, all elements of the mode have the place of the first one
+    if apart is not None and moves and (whole or element == 1) and shape.vectors[1] > element:
         for skew in sorted({WORD} if any(shape.shifts) else {max(element, 4), max(element, 16)}):
             yield from _with_rows(apart, 0, skew)
     for short in list(cuts.values())[:1]:
@@ -501,7 +502,7 @@ def _issued(shape: TileShape, piece: int, unit: int, lookup: int, more: int, loo
 
 
 def least_cost(shape: TileShape) -> float:
-    """Return a lower bound of `copy_cost` for all tiles of a shape."""
+    """Return a lower bound of `copy_cost` for all tiles of a shape, up to the rounding of their wavefronts."""
     inner = shape.orders[0][0] == shape.orders[1][0] and not any(shape.shifts)
     unit = shape.vectors[1] if inner else shape.element
     apart = int(shape.copied < FOLDED and unit < shape.vectors[1])
@@ -554,8 +555,9 @@ def tile_cost(tile: BlockTile, bound: float = math.inf) -> float:
 def request_cost(tile: BlockTile) -> float:
     """Return the cost per element of the requests that `tile_cost` does not count, in SM clock cycles.
 
-    `SPLIT` and `OCCUPIED` were fitted on NVIDIA H200 (150 permutations; the mean is the same within 0.2 % for half or
-    twice their values); `TORN` and `ROWS` with the tiles of `copy_cost`.
+    Fitted on NVIDIA H200: `SPLIT` and `OCCUPIED` to 150 permutations (the mean is the same within 0.2 % for half or
+    twice their values), `ROWS` to the tiles of `copy_cost`, and `TORN`, `HELD` and `UNPAIRED` to 6,400 tiles of 560
+    copies.
     """
     shape = tile.shape
     cycles = TORN * shape.torn_sectors + _row_cycles(shape)

@@ -139,7 +139,8 @@ class TileShape:
 
     @functools.cached_property
     def unpaired_runs(self) -> float:
-        """Number of runs of the source, in whole words, that are not pairs of sectors, which memory reads together."""
+        """Number of runs of the source if they are not whole pairs of sectors, which memory reads together; 0 if rows
+        may start between two words."""
         number, grain = self._whole_runs(0, 2 * SECTOR_BYTES)
         return 0 if self.shifts[0] or grain == 2 * SECTOR_BYTES else number
 

@@ -345,6 +345,17 @@ def test_each_tile_of_a_search_copies_the_same(seed: int) -> None:
 
 
 @pytest.mark.usefixtures("pitched", "large", "by_threads")
+def test_each_tile_of_a_broadcast_copies_the_same() -> None:
+    """The destination's first mode has a stride of 0 in the source, so no skew sets its elements apart."""
+    pair = Pair(Layout((64, 45, 20), (45, 1, 0)), Layout((64, 45, 20), (900, 20, 1)), 1, 64 * 45 * 20, (0, 0))
+    plan = cute.plan_copy(pair.source, pair.destination, "uint8", alignment=pair.alignment())
+    plans = with_other_tiles(plan, pair.alignment(), 12)
+    assert len(plans) > 1
+    for one in plans:
+        copy_as_planned(one, pair)
+
+
+@pytest.mark.usefixtures("pitched", "large", "by_threads")
 @pytest.mark.parametrize("seed", one_in(4, range(24)))
 def test_tiles_with_other_extents_arrive(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles of large copies whose extents are those of `OTHER_LINES`, also where they cost more than the usual ones."""
