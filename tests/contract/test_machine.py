@@ -139,7 +139,6 @@ def test_rows_between_words(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
             ((9, 57, 64), (2, 1, 0), np.uint8, 4, 3),
             ((7, 57, 9, 16), (3, 0, 1, 2), np.uint8, 8, 0),
             ((13, 7, 16, 25), (3, 2, 0, 1), np.uint8, 4, 2),
-            ((13, 7, 5, 3, 13), (4, 2, 1, 0, 3), np.uint16, 4, 4),
             ((57, 33, 31), (2, 1, 0), np.uint16, 8, 2),
         ],
     ),

@@ -51,9 +51,14 @@ CASES: Final = [
     TileCase((6, 6, 6, 7), (1, 3, 0, 2), 1, (1, 7), "LISTED AFFINE DESTINATION_SHIFT SOURCE_SHIFT RUNS3"),
     TileCase((6, 3, 13, 3, 3), (3, 2, 0, 1, 4), 1, (0, 0),
              "STAGED LISTED AFFINE STEADY DESTINATION_SHIFT SOURCE_SHIFT RUNS4"),
+    TileCase((25, 16, 2, 5, 19), (2, 4, 1, 0, 3), 1, (0, 0), "STAGED LISTED DESTINATION_SHIFT TOGETHER RUNS4"),
+    TileCase((19, 19, 2, 2, 25), (4, 3, 1, 0, 2), 1, (0, 0),
+             "STAGED LISTED STEADY DESTINATION_SHIFT SOURCE_SHIFT TOGETHER RUNS4"),
+    TileCase((13, 7, 5, 3, 13), (4, 2, 1, 0, 3), 2, (0, 0),
+             "STAGED LISTED DESTINATION_SHIFT SOURCE_SHIFT TOGETHER RUNS4"),
 ]  # fmt: skip
-"""Chosen from 2,100 random permutations: each pair of values of two facts is in a row, if a plan can have it.
-Destination rows that are written together and consist of runs are in `ROWS_TOGETHER` of the tests of the
+"""Chosen from 2,100 random permutations: each pair of values of two facts is in a row, if a plan can have it. Other
+destination rows that are written together and consist of runs are in `ROWS_TOGETHER` of the tests of the
 interpreter."""
 
 
