@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -403,7 +403,8 @@ class BorrowedRows(NamedTuple):
     because a row is read whole.
 
     modes: the modes of the run that rows count, the largest weight first; a weight is at least the number of elements
-    that all later modes span. limit: the number of elements of a destination row that the tile reads.
+    that all later modes span; () if the tile reads all rows of its box. limit: the number of elements of a destination
+    row that the tile reads.
 
     >>> rows = BorrowedRows((RunMode(1, 5, 3), RunMode(0, 1, 5)), 11)
     >>> rows.total  # 5 of each of two coordinates of mode 1, and the first one of the third
@@ -416,31 +417,33 @@ class BorrowedRows(NamedTuple):
     limit: int
 
     @property
+    def indices(self) -> tuple[int, ...]:
+        """The indices of the modes."""
+        return tuple([one.mode for one in self.modes])
+
+    def _boxes(self) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Yield (number of rows, last coordinates) of disjoint boxes that contain all rows."""
+        fixed, left = tuple[int, ...](), self.limit
+        for index, (_, weight, extent) in enumerate(self.modes):
+            later = [one.extent for one in self.modes[index + 1 :]]
+            full = min(extent, left // weight)
+            if full:
+                yield full * math.prod(later), (*fixed, full - 1, *[n - 1 for n in later])
+            if full == extent:
+                return
+            fixed, left = (*fixed, full), left - full * weight
+        if left > 0:
+            yield 1, fixed
+
+    @property
     def total(self) -> int:
         """Number of rows, as combinations of coordinates of the modes."""
-        found, left = 0, self.limit
-        for index, (_, weight, extent) in enumerate(self.modes):
-            full = min(extent, left // weight)
-            found += full * math.prod([later.extent for later in self.modes[index + 1 :]])
-            if full == extent:
-                return found
-            left -= full * weight
-        return found + (left > 0)
+        return sum(number for number, _ in self._boxes())
 
     def reach(self, pitches: Sequence[int]) -> int:
         """Return the largest offset of a row, with `pitches[mode]` bytes from one coordinate to the next."""
-        farthest = start = 0
-        left = self.limit
-        for index, (mode, weight, extent) in enumerate(self.modes):
-            full = min(extent, left // weight)
-            if full:
-                later = sum((one.extent - 1) * pitches[one.mode] for one in self.modes[index + 1 :])
-                farthest = max(farthest, start + (full - 1) * pitches[mode] + later)
-            if full == extent:
-                return farthest
-            start += full * pitches[mode]
-            left -= full * weight
-        return max(farthest, start) if left > 0 else farthest
+        steps = [pitches[m] for m in self.indices]
+        return max(sum(n * step for n, step in zip(last, steps, strict=True)) for _, last in self._boxes())
 
     def contains(self, digits: Mapping[int, NDArray[np.int64]]) -> NDArray[np.bool_]:
         """Whether rows with these coordinates of the modes start below the limit."""

@@ -144,7 +144,7 @@ def _class(tile: BlockTile, combination: int, places: tuple[int, int, int, int])
         lanes = shape.whole[side][1] if tile.steady else run
         turns = tile.threads // (shape.together if side == 1 else 1)
         entries += [rows, run, lanes, row_magic(lanes), turns // lanes, turns % lanes, places[side]]
-    held = len(tile.along(combination)) if shape.shifts[1] else 0
+    held = shape.held_run(combination) if shape.shifts[1] else 0
     return CLASS.pack(*entries, places[2], shape.run(combination, 1), held, shape.run(combination, 0) * shape.element)
 
 

@@ -119,9 +119,8 @@ class BlockTile:
         """Bytes of shared memory per block, a multiple of the swizzle's period."""
         shape = self.shape
         borrowed = shape.borrowed_rows(0)
-        inside = [mode for mode, _, _ in borrowed.modes] if borrowed else []
-        reach = sum([(shape.held[m] - 1) * self.pitches[m] for m in shape.orders[0] if m not in inside])
-        reach += shape.element + (borrowed.reach(self.pitches) if borrowed else 0)
+        reach = sum([(shape.held[m] - 1) * self.pitches[m] for m in shape.orders[0] if m not in borrowed.indices])
+        reach += borrowed.reach(self.pitches) + shape.element
         reach += (WORD + LINE_BYTES) * shape.shifts[0]
         if self.skew:
             reach += (shape.held[shape.orders[1][0]] - 1) // (shape.vectors[1] // shape.element) * self.skew
@@ -397,17 +396,16 @@ def _with_rows(shape: TileShape, pad: int, skew: int = 0, congruent: int = WORD)
     """
     order = list(shape.orders[0])
     yield _in_order(shape, order, pad, skew, congruent)
-    if borrowed := shape.borrowed_rows(0):
-        inside, run = order[: shape.runs[0]], [mode for mode, _, _ in reversed(borrowed.modes)]
-        compact = [*inside, *run, *(m for m in order[shape.runs[0] :] if m not in run)]
-        if compact != order:
-            yield _in_order(shape, compact, pad, skew, congruent)
+    inside, run = order[: shape.runs[0]], shape.borrowed_rows(0).indices[::-1]
+    compact = [*inside, *run, *(m for m in order[shape.runs[0] :] if m not in run)]
+    if compact != order:
+        yield _in_order(shape, compact, pad, skew, congruent)
 
 
 def _in_order(shape: TileShape, order: Sequence[int], pad: int, skew: int, congruent: int) -> BlockTile:
     """Return the tile whose shared memory has the modes in this order, the innermost first."""
     pitches, step, borrowed = [0] * len(shape.modes), shape.element, shape.borrowed_rows(0)
-    first, run = shape.orders[1][0], {mode for mode, _, _ in borrowed.modes} if borrowed else set[int]()
+    first, run = shape.orders[1][0], {*borrowed.indices}
     skews = -(-shape.held[first] * shape.element // shape.vectors[1]) * skew
     for place, m in enumerate(order):
         if place == shape.runs[0]:
@@ -417,7 +415,7 @@ def _in_order(shape: TileShape, order: Sequence[int], pad: int, skew: int, congr
             step += (shape.modes[m].source * shape.element - step) % congruent
         pitches[m] = step
         step *= shape.held[m]
-        if borrowed and {*order[shape.runs[0] : place + 1]} == run:
+        if run and {*order[shape.runs[0] : place + 1]} == run:
             step = borrowed.reach(pitches) + pitches[order[shape.runs[0]]] + skews * (first in run)
         elif m == first:
             step += skews

@@ -227,12 +227,12 @@ class TileShape:
         """Return the number of elements of a destination row that tiles of a class read."""
         return self.run(combination, 1) + self.borrowed * self.borrows(combination)
 
-    def borrowed_rows(self, combination: int) -> BorrowedRows | None:
-        """Return which rows of the source the tiles of a class read, by the modes of the destination's run; None if
-        they read all rows of `held_extents`."""
+    def borrowed_rows(self, combination: int) -> BorrowedRows:
+        """Return which rows of the source the tiles of a class read, by the modes of the destination's run; without
+        modes if they read all rows of `held_extents`."""
         run, rows = self.orders[1][: self.runs[1]], self.orders[0][self.runs[0] :]
         if not self.borrows(combination) or self.run_mode not in rows or len(run) == 1:
-            return None
+            return BorrowedRows((), self.held_run(combination))
         extents, weight, found = self.held_extents(combination), 1, list[RunMode]()
         for m in run:
             if m in rows:
@@ -256,10 +256,11 @@ class TileShape:
 
     def rows(self, combination: int, side: int) -> int:
         """Return the number of rows of a side."""
-        extents, borrowed = self.side_extents(combination, side), None if side else self.borrowed_rows(combination)
-        inside = [mode for mode, _, _ in borrowed.modes] if borrowed else []
-        found = math.prod([extents[m] for m in self.orders[side][self.runs[side] :] if m not in inside])
-        return found * (borrowed.total if borrowed else 1) // (self.columns if side else 1)
+        extents, modes = self.side_extents(combination, side), self.orders[side][self.runs[side] :]
+        if side == 1:
+            return math.prod([extents[m] for m in modes]) // self.columns
+        borrowed = self.borrowed_rows(combination)
+        return borrowed.total * math.prod([extents[m] for m in modes if m not in borrowed.indices])
 
     def vectors_of(self, combination: int, side: int) -> int:
         """Return the number of vectors in a row; on a shifted side, one for each word that the row may touch."""
@@ -276,7 +277,7 @@ class TileShape:
 
     def row_digits(self, combination: int, side: int, number: Places) -> tuple[tuple[int, Places], ...]:
         """Return (mode, coordinates in elements) for the rows with these indices."""
-        if side == 0 and (borrowed := self.borrowed_rows(combination)):
+        if side == 0 and (borrowed := self.borrowed_rows(combination)).modes:
             extents = self.held_extents(combination)
             every = self._digits(combination, 0, np.arange(math.prod([extents[m] for m in self.row_modes(0)])))
             kept = np.flatnonzero(borrowed.contains(dict(every)))

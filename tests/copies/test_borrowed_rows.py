@@ -18,7 +18,7 @@ from tests.copies.pairs import permuted
 
 @st.composite
 def rows(draw: st.DrawFn) -> tuple[BorrowedRows, list[int]]:
-    """Rows of a run of up to four modes, some of which are inside a source row, and pitches of all modes."""
+    """Draw rows of a run with up to four modes, and a pitch for each mode. Some modes may be inside a source row."""
     extents = draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
     counted = draw(st.lists(st.booleans(), min_size=len(extents), max_size=len(extents)).filter(any))
     modes = [RunMode(m, math.prod(extents[:m]), extents[m]) for m, used in enumerate(counted) if used]
@@ -59,7 +59,7 @@ def test_elements_that_a_tile_reads_have_their_own_places(
     refinement = refine(pair.source, pair.destination)
     assert refinement is not None
     tiles = candidate_tiles(refinement, element, (16, 16), 1 << 20)
-    borrowing = [tile for tile in tiles if tile.shape.borrowed_rows(0)]
+    borrowing = [tile for tile in tiles if tile.shape.borrowed_rows(0).modes]
     assert borrowing
     for tile in borrowing:
         form, inside = tile.shape, np.zeros(1, np.int64)

@@ -215,7 +215,7 @@ def test_tiles_that_read_a_part_of_the_next_tile_arrive(
     tile = carried_out(permuted(shape, order, element)).threads_tile
     assert tile is not None
     form, borrowed = tile.shape, tile.shape.borrowed_rows(0)
-    assert borrowed is not None
+    assert borrowed.modes
     rows = form.orders[0][form.runs[0] :]
     assert form.rows(0, 0) <= math.prod(form.held[m] for m in rows)
     assert (form.extents[form.run_mode] == 1) == following
