@@ -311,6 +311,6 @@ def stream_handle(stream: StreamLike) -> int:
 
 
 def overlap(a: ArrayView, b: ArrayView) -> bool:
-    """Whether the address ranges of two arrays overlap."""
+    """Whether the address ranges of two arrays overlap. An array without elements overlaps none."""
     (first, end), (other, other_end) = a.extent(), b.extent()
-    return first < other_end and other < end
+    return a.count > 0 and b.count > 0 and first < other_end and other < end

@@ -517,6 +517,11 @@ def test_a_copy_of_no_rows() -> None:
         scaled_work(none, np.zeros((1, 96), ml_dtypes.bfloat16), cast=True)
 
 
+def test_an_array_without_elements_overlaps_none() -> None:
+    memory = np.ones((5, 96), np.float32)
+    assert scaled_work(memory[2:2], memory, into_rows=np.zeros(0, np.int32)).launch.blocks == 0
+
+
 def test_a_plan_of_no_elements_has_no_launches() -> None:
     plan = cute.plan_copy(Layout((0, 64)), Layout((0, 64)), "float16", cast_to="float32")
     assert (plan.kernel, plan.launches, plan.bytes) == ("none", 0, 0)
